@@ -85,6 +85,8 @@ type DeleteVolume struct {
 type PodsSeen struct {
 	// Names of the directories below <kubelet dir>/pods. Shared, read only.
 	Names map[string]struct{}
+	// Mounted returns where what lies at a place was mounted then; nil when that was not looked at.
+	Mounted func(volume.Place) []string
 	// At is when they were read.
 	At time.Time
 }

@@ -64,6 +64,7 @@ func TestPinAfterItGoes(t *testing.T) {
 					_, err := ask()
 					wantError(t, err, volume.ErrGone)
 				}
+				h.table.takes(0)
 				time.Sleep(2 * testLifespan)
 				h.wantGone(testPod, testID)
 				_, err := h.pin(48)

@@ -204,6 +204,7 @@ func (t *task) intent(p volume.Publication) volume.Record {
 func (t *task) markPublished(p volume.Publication) {
 	done := t.record.Named(p)
 	done.Phase = volume.Published
+	t.doubted = false
 	t.setRecord(&done)
 }
 

@@ -59,6 +59,8 @@ type task struct {
 	// size is what the volume took while it slept; zero if that is not known.
 	size volume.Size
 	deletion
+	// doubted: the volume is mounted nowhere, and nothing tells whether its pod will come back.
+	doubted bool
 	// unmounted: it took a mount of the volume away.
 	unmounted bool
 	// stuck is why the volume has to be resumed later.
@@ -183,25 +185,34 @@ func (t *task) errForeignMount(target string) error {
 
 // confirmUnmounted confirms by the mount table that the volume's mount at target is gone; an empty
 // target stands for all of them. A target that is not there proves nothing: its directory may have
-// been renamed or covered by another mount. While the volume has other targets it stays published,
-// and only a mount at this one counts. What other pods have mounted does not count: they have the volume
-// attached, and before it is deleted the mount table is asked again.
+// been renamed or covered by another mount.
 func (t *task) confirmUnmounted(target string) error {
 	found, err := t.readMounts(false)
 	if err != nil {
 		return err
 	}
-	others := target != "" && len(t.record.WithoutTarget(target).Targets) > 0
-	for _, place := range found.volume(t.record.Data()) {
-		pod := kubelet.PodOf(t.PodsDir, place)
-		if pod != string(t.record.Pod) && (pod != "" || t.record.Attach != (volume.Place{})) {
+	if place := t.usedAt(t.record, target, found.volume(t.record.Data())); place != "" {
+		return t.errStillMounted(place)
+	}
+	return nil
+}
+
+// usedAt returns where a volume is mounted for its pod, of the places at which the mount table has it; "" when it
+// is not. An empty target stands for all. While the volume has other targets it stays published, and
+// only a mount at this one counts. What other pods have mounted does not count: they have the volume
+// attached, and before it is deleted the mount table is asked again.
+func (e *environment) usedAt(r *volume.Record, target string, places []string) string {
+	others := target != "" && len(r.WithoutTarget(target).Targets) > 0
+	for _, place := range places {
+		pod := kubelet.PodOf(e.PodsDir, place)
+		if pod != string(r.Pod) && (pod != "" || r.Attach != (volume.Place{})) {
 			continue
 		}
 		if place == target || !others {
-			return t.errStillMounted(place)
+			return place
 		}
 	}
-	return nil
+	return ""
 }
 
 func (t *task) readMounts(patient bool) (found *mounted, err error) {

@@ -3,6 +3,7 @@ package ephemeral
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -163,23 +164,55 @@ func (t *task) adopt(pod volume.PodUID) error {
 	return t.retain(record, adopted)
 }
 
-// abandon retains a volume whose pod directory is gone: the kubelet forgot it and will not
-// unpublish it. It does nothing while the volume is mounted.
+// abandon retains a volume that the kubelet forgot and will not unpublish. It does nothing while the volume is
+// mounted, or where nothing proves that its pod is gone: a kubelet that is down, or that has not come to it
+// since a reboot, publishes it again.
+//
+// The directory of the pod is no proof that the pod is there. A kubelet that cannot remove all of it leaves the
+// rest for ever (kubernetes#105536), mostly the file beside the target. But it removes the target only from pods
+// that are gone.
 func (t *task) abandon() error {
-	for _, name := range kubelet.PodsOf(t.PodsDir, t.record) {
-		if _, err := os.Lstat(filepath.Join(t.PodsDir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
+	t.doubted = false
+	there, err := t.podThere()
+	if err != nil {
+		return err
+	}
+	found, err := t.readMounts(false)
+	if err != nil {
+		return err
+	}
+	if place := t.usedAt(t.record, "", found.volume(t.record.Data())); place != "" {
+		if there {
+			return nil // it is mounted by now
+		}
+		return t.errStillMounted(place)
+	}
+	record := *t.record
+	switch {
+	case !there:
+		record.Outcome = volume.OutcomeUnknown // nothing confirms how it ended
+	case record.Outcome != volume.OutcomeUnknown: // the kubelet or the API server has said so
+	default:
+		leftover, err := kubelet.Leftover(t.PodsDir, t.record.Pod, t.record.VolumeName)
+		if err != nil || !leftover {
+			t.doubted = err == nil
 			return err
 		}
 	}
-	if err := t.confirmUnmounted(""); err != nil {
-		return err
-	}
-	if t.record.Attach != (volume.Place{}) {
+	if record.Attach != (volume.Place{}) {
 		return t.detach()
 	}
-	record := *t.record
-	record.Outcome = volume.OutcomeUnknown // nothing confirms how it ended
 	return t.retain(record, abandoned)
+}
+
+// podThere reports whether there is a directory of the volume's pod.
+func (t *task) podThere() (bool, error) {
+	for _, name := range kubelet.PodsOf(t.PodsDir, t.record) {
+		if _, err := os.Lstat(filepath.Join(t.PodsDir, name)); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // retain keeps the volume from now on.

@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/katbox/katbox/internal/kubelet"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
@@ -55,8 +53,11 @@ type volumeActor struct {
 	stuckIn volume.Phase
 	// measuring: a stats request runs beside the operations.
 	measuring atomic.Bool
-	// absentSince is when the volume's pod directory was first seen to be gone.
-	absentSince time.Time
+	// absentSince is when the volume's pod directory was first seen to be gone, nowhereSince when the volume
+	// was first seen to be mounted nowhere although the directory is there.
+	absentSince, nowhereSince time.Time
+	// doubted: it is mounted nowhere, and nothing tells whether its pod will come back.
+	doubted bool
 	// received counts the supervisor's messages.
 	received uint64
 }
@@ -116,6 +117,7 @@ func (v *volumeActor) request(c actor.Context, m messages.Request) {
 			return
 		}
 		v.publish = m
+		v.absentSince, v.nowhereSince = time.Time{}, time.Time{} // the kubelet wants it
 		run := func(t *task) error { return t.publish(m.Publication) }
 		v.change(c, m, m.Reply, &operation{name: publishing, run: run, covers: samePublish(m)})
 	case *messages.UnpublishVolume:
@@ -250,31 +252,6 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 		cancel()
 		v.measuring.Store(false)
 		m.Fail(err)
-	}
-}
-
-// lookForPod retains the volume when its pod directory has been gone for the grace time: the kubelet left
-// it behind without an unpublish. A kubelet may be about to publish it again, hence the grace time.
-func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
-	if v.record == nil || !v.record.Phase.Live() || v.running != nil {
-		return
-	}
-	names := kubelet.PodsOf(v.PodsDir, v.record)
-	if len(names) == 0 {
-		return
-	}
-	for _, name := range names {
-		if _, ok := m.Names[name]; ok {
-			v.absentSince = time.Time{}
-			return
-		}
-	}
-	if v.absentSince.IsZero() {
-		v.absentSince = m.At
-	}
-	if m.At.Sub(v.absentSince) >= v.OrphanGrace {
-		v.absentSince = time.Time{}
-		v.start(c, &operation{name: "abandon", run: (*task).abandon})
 	}
 }
 

@@ -37,6 +37,8 @@ type watch struct {
 	setPodsError func(error)
 	// unreadable is why the pods directory could not be read the last time.
 	unreadable string
+	// nextMounts is when the mount table is read next for volumes that are mounted nowhere.
+	nextMounts time.Time
 	// foreign is what the present search leaves alone, loggedForeign what was logged of the last one.
 	foreign, loggedForeign foreign
 	// searched: the working directory was searched once since the start.
@@ -89,7 +91,30 @@ func (w *watch) pods() {
 	}
 	w.unreadable = ""
 	w.Metrics.PodsSeen(len(names))
-	w.Root.Send(w.Supervisor(), &messages.PodsSeen{Names: names, At: time.Now()})
+	mounted := w.mounted()
+	w.Root.Send(w.Supervisor(), &messages.PodsSeen{Names: names, Mounted: mounted, At: time.Now()})
+}
+
+// mounted reads the mount table twice within the grace time, and returns what it shows; nil at other times. Mounts
+// go without an unmount with a reboot, or when a person takes them away.
+func (w *watch) mounted() func(volume.Place) []string {
+	now := time.Now()
+	first := w.nextMounts.IsZero()
+	if now.Before(w.nextMounts) {
+		return nil
+	}
+	w.nextMounts = now.Add(w.OrphanGrace / 2)
+	if first {
+		return nil // the start has just read it
+	}
+	found, err := w.mounts.look(w.ctx, true)
+	if err != nil {
+		if w.ctx.Err() == nil {
+			w.Log.Error(err, "cannot read the mount table; volumes that are mounted nowhere are not noticed")
+		}
+		return nil
+	}
+	return found.volume
 }
 
 // orphans retains the data directories of unknown volumes, so that they expire like the others.

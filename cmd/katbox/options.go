@@ -152,7 +152,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.IntVar(&o.tombstones, "tombstones", 10_000,
 		"how many deleted volumes the node remembers, with when and why they went; 0 for none")
 	durationVar(flags, &o.orphanGrace, "orphan-grace", 10*time.Minute,
-		"how long a pod directory must be absent before its volumes are retained without an unpublish")
+		"how long a pod directory must be absent, or a volume be mounted nowhere, before volumes are retained without an unpublish")
 	durationVar(flags, &o.maxPin, "max-pin", 168*time.Hour, "how far from now a pin of a retained volume may end; 0 allows no pins")
 	flags.StringVar(&o.maxPinned, "max-pinned", "10%",
 		"how much of the file system volumes may take that are pinned or attached, a percentage or a quantity; 0 allows neither")

@@ -1,6 +1,8 @@
 package kubelet
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +86,53 @@ func PodsOf(podsDir string, record *volume.Record) []string {
 	return names
 }
 
+// PodDir returns the directory of a pod.
+func PodDir(podsDir string, pod volume.PodUID) string { return filepath.Join(podsDir, string(pod)) }
+
+// Leftover reports whether no more is there of a pod's directory than what a kubelet leaves behind that has done away
+// with the pod: it removes the targets of the pod's volumes, and stops at the file beside them (kubernetes#105536);
+// or it removes all volumes and stops at something else. name is the volume's in the pod's spec; without it all
+// volumes of CSI drivers count.
+func Leftover(podsDir string, pod volume.PodUID, name string) (bool, error) {
+	volumes := filepath.Join(PodDir(podsDir, pod), "volumes")
+	if there, err := exists(volumes); !there {
+		return err == nil, err
+	}
+	names := []string{name}
+	if name == "" {
+		entries, err := os.ReadDir(filepath.Join(volumes, csiVolumes))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		names = nil
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+	}
+	for _, name := range names {
+		dir := filepath.Join(volumes, csiVolumes, name)
+		// A kubelet that has not come to the volume yet has no directory around the target.
+		if there, err := exists(dir); !there {
+			return false, err
+		}
+		if there, err := exists(filepath.Join(dir, "mount")); there || err != nil {
+			return false, err
+		}
+	}
+	return len(names) > 0, nil
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// csiVolumes is the directory of a pod's volumes of CSI drivers.
+const csiVolumes = "kubernetes.io~csi"
+
 // IsSubpath tells whether path, which is clean, is a mount of the kubelet's own, of a directory
 // inside of a volume.
 func IsSubpath(podsDir, path string) bool {
@@ -98,7 +147,7 @@ func IsSubpath(podsDir, path string) bool {
 func ParseTarget(podsDir, target string) (pod volume.PodUID, name string) {
 	dir, below := split(podsDir, target)
 	parts := strings.Split(below, "/")
-	if len(parts) != 4 || parts[0] != "volumes" || parts[1] != "kubernetes.io~csi" || parts[3] != "mount" {
+	if len(parts) != 4 || parts[0] != "volumes" || parts[1] != csiVolumes || parts[3] != "mount" {
 		return "", ""
 	}
 	pod, err := volume.ParsePodUID("target_path", dir)

@@ -1,6 +1,8 @@
 package kubelet
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,5 +63,44 @@ func TestPodsOf(t *testing.T) {
 		if got := PodsOf(pods, &record); !slices.Equal(got, tt.want) {
 			t.Errorf("%q: pods %q, want %q", tt.targets, got, tt.want)
 		}
+	}
+}
+
+// TestLeftover: a target proves nothing about its pod, its absence does.
+func TestLeftover(t *testing.T) {
+	const csi = "volumes/kubernetes.io~csi/"
+	for name, tt := range map[string]struct {
+		there   []string
+		name    string
+		want    bool
+		unnamed bool
+	}{
+		"as after a publish":                {[]string{csi + "data/mount", csi + "data/vol_data.json"}, "data", false, false},
+		"without the target":                {[]string{csi + "data/vol_data.json"}, "data", true, true},
+		"another volume's target":           {[]string{csi + "data/vol_data.json", csi + "other/mount"}, "data", true, false},
+		"no volumes":                        {[]string{"volume-subpaths/data"}, "data", true, true},
+		"nothing of the volume":             {[]string{"volumes/kubernetes.io~projected/token"}, "data", false, false},
+		"nothing of the volume but another": {[]string{csi + "other/vol_data.json"}, "data", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, path := range tt.there {
+				if err := os.MkdirAll(filepath.Join(dir, "uid", path), 0o750); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for of, want := range map[string]bool{tt.name: tt.want, "": tt.unnamed} {
+				if got, err := Leftover(dir, "uid", of); err != nil || got != want {
+					t.Errorf("of volume %q: %v, %v; want %v", of, got, err, want)
+				}
+			}
+		})
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := Leftover(file, "uid", "data"); left || err == nil {
+		t.Errorf("of no directory: %v, %v", left, err)
 	}
 }

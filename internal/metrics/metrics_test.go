@@ -99,6 +99,7 @@ var names = []string{
 	"katbox_trash_entries gauge",
 	"katbox_trash_set_aside_entries gauge",
 	"katbox_unmount_retries_total counter",
+	"katbox_unmounted_volumes gauge",
 	"katbox_volumes gauge",
 }
 

@@ -28,6 +28,7 @@ type volumes struct {
 	unmountRetries     prometheus.Counter
 	stuck              byPhase
 	parked             prometheus.Gauge
+	unmounted          prometheus.Gauge
 	restarts           prometheus.Counter
 	leases             prometheus.Gauge
 	pinned             prometheus.Gauge
@@ -60,7 +61,9 @@ func newVolumes(r *prometheus.Registry) volumes {
 		unmountRetries: counter(r, "unmount_retries_total", "Unmounts that the daemon repeated by itself."),
 		stuck: newByPhase(gaugeVec(r, "stuck_volumes",
 			"Volumes whose unmount or deletion failed and is repeated, by phase.", "phase")),
-		parked:   gauge(r, "parked_volumes", "Volumes whose actor failed too often; it is restarted after a while."),
+		parked: gauge(r, "parked_volumes", "Volumes whose actor failed too often; it is restarted after a while."),
+		unmounted: gauge(r, "unmounted_volumes",
+			"Published volumes that are mounted nowhere, while nothing tells whether their pods will come back."),
 		restarts: counter(r, "actor_restarts_total", "Restarts of volume actors after a failure."),
 		leases:   gauge(r, "read_leases", "Permissions to read retained volumes that readers hold."),
 
@@ -140,6 +143,15 @@ func (m *Metrics) VolumeStuck(before, after volume.Phase) { m.stuck.move(before,
 
 // VolumeParked counts a volume whose actor has failed too often.
 func (m *Metrics) VolumeParked() { m.parked.Inc() }
+
+// VolumeUnmounted counts a published volume that is mounted nowhere, or one that is not any more.
+func (m *Metrics) VolumeUnmounted(is bool) {
+	if is {
+		m.unmounted.Inc()
+	} else {
+		m.unmounted.Dec()
+	}
+}
 
 // VolumeUnparked counts such a volume whose actor is started again.
 func (m *Metrics) VolumeUnparked() { m.parked.Dec() }
