@@ -88,6 +88,7 @@ func TestANodeWritesWhatIsItsOwn(t *testing.T) {
 		"a first portal": {report("node-1", with(active, "portal", "10.6.6.6:3260"), with(pending, "portal", nil)),
 			"the controller writes the rest"},
 		"the address that is let in": {report("node-1", with(active, "address", "10.6.6.6"), pending), "the controller writes the rest"},
+		"where it is mounted from":   {report("node-1", with(active, "export", "10.6.6.6:/x"), pending), "the controller writes the rest"},
 		"another server":             {report("node-1", with(active, "serverID", "srv-2"), pending), "the controller writes the rest"},
 		"a message":                  {report("node-1", with(active, "message", "x"), pending), "the controller writes the rest"},
 		"which disk it has found":    {report("node-1", with(active, "wwid", "naa.1", "diskBytes", int64(1<<30)), active), ""},

@@ -107,7 +107,7 @@ type Cluster interface {
 	ReportSession(ctx context.Context, attachment string, active bool) error
 	// Attached reports whether an attachment is there, also while it is being deleted.
 	Attached(ctx context.Context, attachment string) (bool, error)
-	Portal(ctx context.Context, attachment string) (kubeapi.Portal, error)
+	Where(ctx context.Context, attachment string) (kubeapi.Where, error)
 	// ConfirmDisk tells which disk the node has found for an attachment, and returns once the controller has
 	// compared that: nil if it is the volume's, [kubeapi.ErrOtherDisk] if not, [volume.ErrUnavailable] if that takes
 	// too long.

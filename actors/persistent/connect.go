@@ -21,6 +21,9 @@ func (t *task) connect(ctx context.Context, r *staged.Record) (attach.Device, er
 	}
 	t.progress.Waits(server(*r))
 	device, err := t.Initiator.Scan(ctx, r.Attachment.Target, r.Attachment.LUN, wanted(*r))
+	if errors.Is(err, volume.ErrNotFound) || errors.Is(err, attach.ErrNotOurs) {
+		device, err = t.scanElsewhere(ctx, r, err)
+	}
 	switch {
 	case errors.Is(err, volume.ErrNotFound):
 		return device, because(volume.ErrUnavailable, err, "volume %s is not attached to this node on the array", t.volume)
@@ -28,6 +31,19 @@ func (t *task) connect(ctx context.Context, r *staged.Record) (attach.Device, er
 		return device, t.failed(err, "find its disk")
 	}
 	return device, t.identify(ctx, r, device)
+}
+
+// scanElsewhere looks for the disk at the LUN that the array has given the volume since it was attached, if there is one.
+func (t *task) scanElsewhere(ctx context.Context, r *staged.Record, failed error) (attach.Device, error) {
+	now, err := t.Cluster.Where(ctx, pools.AttachmentName(t.volume, t.NodeName))
+	if err != nil || now.Target != r.Attachment.Target || now.LUN == r.Attachment.LUN {
+		return attach.Device{}, failed
+	}
+	r.Attachment.LUN = now.LUN
+	if err := t.save(*r, false); err != nil {
+		return attach.Device{}, err
+	}
+	return t.Initiator.Scan(ctx, r.Attachment.Target, r.Attachment.LUN, wanted(*r))
 }
 
 // format makes sure that a device has a file system of the right type. It writes to one that is proven to be

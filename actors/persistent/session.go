@@ -188,11 +188,11 @@ func (s *session) follow(ctx context.Context, a pools.Attachment, now iscsi.Sess
 
 // moved returns where the target is, if that is elsewhere.
 func (s *session) moved(ctx context.Context, a pools.Attachment, from string) (string, bool) {
-	portal, err := s.Cluster.Portal(ctx, pools.AttachmentName(a.Volume, s.NodeName))
-	if err != nil || portal.Target != s.target || portal.Address == "" {
+	now, err := s.Cluster.Where(ctx, pools.AttachmentName(a.Volume, s.NodeName))
+	if err != nil || now.Target != s.target || now.Address == "" {
 		return "", false
 	}
-	return portal.Address, withPort(portal.Address) != withPort(from)
+	return now.Address, withPort(now.Address) != withPort(from)
 }
 
 // withPort returns an address with iSCSI's port where it has none.

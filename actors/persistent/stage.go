@@ -1,6 +1,7 @@
 package persistent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -52,6 +53,11 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 	if err != nil {
 		return err
 	}
+	if !now.there {
+		t.follow(ctx, &r)
+	} else if recorded && sameVolume(before, r) {
+		r.Attachment.Export = before.Attachment.Export // what is mounted stays where it is
+	}
 	if !recorded || !reflect.DeepEqual(before, r) {
 		if err := t.save(r, !recorded); err != nil {
 			return err
@@ -61,6 +67,21 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 		return t.look(ctx, r, now)
 	}
 	return t.undoFinal(ctx, &r, t.makeReady(ctx, &r))
+}
+
+// follow takes over where a volume over NFS is mounted from by now: what the call says is as old as the attachment, and a
+// mount of an address that is gone hangs. It says nothing where the API server does not.
+func (t *task) follow(ctx context.Context, r *staged.Record) {
+	if r.Attachment.Protocol != pools.NFS {
+		return
+	}
+	t.progress.Waits("the API server, which knows where the volume is by now")
+	now, err := t.Cluster.Where(ctx, pools.AttachmentName(t.volume, t.NodeName))
+	if err != nil {
+		t.Log.V(1).Info("mount a volume where it was when it was attached", "volume", t.volume, "reason", volume.OneLine(err))
+		return
+	}
+	r.Attachment.Export = cmp.Or(now.Export, r.Attachment.Export)
 }
 
 // makeWay deals with what the record tells of: what is staged in another way is a conflict, and what a failure

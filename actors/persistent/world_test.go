@@ -58,6 +58,10 @@ type world struct {
 	// waiting counts the calls that a server does not answer.
 	waiting atomic.Int32
 
+	// exports and lunNumbers are where volumes are by now, where that is not what the calls say.
+	exports    map[string]string
+	lunNumbers map[string]int
+
 	apiDown bool
 	secret  string
 	reports map[string]bool
@@ -102,6 +106,7 @@ func newWorld(t testing.TB) *world {
 	return &world{
 		t: t, changed: make(chan struct{}), paths: map[string]bool{}, records: map[string]staged.Record{}, away: map[string]bool{},
 		luns: map[string]map[int]*lun{}, sessions: map[string]*sessionState{}, portals: map[string]string{}, secret: "right",
+		exports: map[string]string{}, lunNumbers: map[string]int{},
 		reports: map[string]bool{}, detached: map[string]bool{}, kept: map[string]bool{}, disks: map[string]string{},
 	}
 }

@@ -1,14 +1,17 @@
 package persistent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/attach/iscsi"
 	"github.com/katbox/katbox/internal/kubeapi"
+	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -200,13 +203,22 @@ func (c cluster) Attached(_ context.Context, attachment string) (bool, error) {
 	return !c.detached[attachment], nil
 }
 
-func (c cluster) Portal(_ context.Context, attachment string) (kubeapi.Portal, error) {
+func (c cluster) Where(_ context.Context, attachment string) (kubeapi.Where, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.apiDown {
-		return kubeapi.Portal{}, errAPI
+		return kubeapi.Where{}, errAPI
 	}
-	return kubeapi.Portal{Target: targetOf(attachment), Address: c.portals[targetOf(attachment)]}, nil
+	id, _, _ := strings.Cut(attachment, ".")
+	a := staging(id).Attachment
+	if a.Protocol == pools.NFS {
+		return kubeapi.Where{Export: cmp.Or(c.exports[id], a.Export)}, nil
+	}
+	number, moved := c.lunNumbers[id]
+	if !moved {
+		number = a.LUN
+	}
+	return kubeapi.Where{Target: targetOf(attachment), Address: c.portals[targetOf(attachment)], LUN: number}, nil
 }
 
 // ConfirmDisk is what the controller says: the disk of a volume is the one that was found first.

@@ -147,7 +147,7 @@ func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 		return t.arrayError(pool.Name, err, "attach volume "+a.Spec.VolumeName+" to node "+a.Spec.NodeName)
 	}
 	before, after := a.Status, a.Status
-	attached(&after, a.Spec.Protocol, got, pool, node)
+	attached(&after, v, got, pool, node)
 	if sameStatus(before, after) {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 			return err
 		}
 	}
-	err = t.writeStatus(ctx, a, func() { attached(&a.Status, a.Spec.Protocol, got, pool, node) })
+	err = t.writeStatus(ctx, a, func() { attached(&a.Status, v, got, pool, node) })
 	if err == nil {
 		t.tell(a, "Attached", "as server "+got.ServerID+" on the array")
 	}
@@ -182,12 +182,12 @@ func attachTo(ctx context.Context, a array.Array, want array.NewAttachment) (arr
 
 // attached writes what is on the array into a status. The node has still to log in to an iSCSI target; what it
 // has written about that stays.
-func attached(s *v1alpha1.PoolAttachmentStatus, protocol v1alpha1.Protocol, got array.Attachment, pool messages.UsablePool,
+func attached(s *v1alpha1.PoolAttachmentStatus, v *v1alpha1.PoolVolume, got array.Attachment, pool messages.UsablePool,
 	node *v1alpha1.PoolNode,
 ) {
 	s.ServerID, s.Message = got.ServerID, ""
-	if protocol == v1alpha1.NFS {
-		s.State, s.Address = v1alpha1.AttachmentReady, node.Spec.Addresses[0]
+	if v.Spec.Protocol == v1alpha1.NFS {
+		s.State, s.Address, s.Export = v1alpha1.AttachmentReady, node.Spec.Addresses[0], v.Status.ExportPath
 		return
 	}
 	lun := int32(got.LUN) //nolint:gosec // a LUN has 14 bits

@@ -54,7 +54,7 @@ func TestExistingVolumesAndSnapshotsAreImported(t *testing.T) {
 		h.addVolume(a, "pvc-xfs", comment.String(), 6, true)
 		h.addVolume(a, "pvc-of-another-cluster", pools.NewComment("other", pools.Claim{}).String(), 5, false)
 		for _, name := range []string{"snapshot-00000000-1111-4222-8333-444444444444", "by-hand"} {
-			taken := array.NewSnapshot{Name: name, VolumeID: nas.ID, Group: nas.Group}
+			taken := array.NewSnapshot{Name: name, VolumeID: nas.ID}
 			if _, err := a.CreateSnapshot(context.Background(), taken); err != nil {
 				h.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func TestVolumesOfOthersAreImportedWhenThePoolSaysSo(t *testing.T) {
 		a := h.addPool("a", "fast")
 		v := h.addVolume(a, "Data_1", "", 5, true)
 		h.addVolume(a, "plain", "made by hand", 5, false)
-		taken := array.NewSnapshot{Name: "nightly", VolumeID: v.ID, Group: v.Group}
+		taken := array.NewSnapshot{Name: "nightly", VolumeID: v.ID}
 		if _, err := a.CreateSnapshot(context.Background(), taken); err != nil {
 			h.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -22,8 +23,8 @@ type index struct {
 	// snapshotsOf and attachmentsOf are the names of those of a volume.
 	snapshotsOf, attachmentsOf map[string][]string
 	volumeNames, snapshotNames names
-	// addresses are those of nodes, as their PoolNodes have them.
-	addresses map[string]string
+	// nodes are how nodes appear to arrays, as their PoolNodes say.
+	nodes map[string]nodeAt
 	// deleted are resources that a task has deleted and whose end no watch has reported yet, with the
 	// last version that was known: what is older than their end says nothing.
 	deleted map[goneResource]uint64
@@ -40,6 +41,9 @@ type index struct {
 }
 
 type goneResource struct{ kind, name string }
+
+// nodeAt is how a node appears to arrays.
+type nodeAt struct{ address, iqn string }
 
 // indexedPool are the resources on one pool.
 type indexedPool struct {
@@ -103,6 +107,8 @@ type indexedVolume struct {
 	claim, request string
 	// past is what a retained volume was, or one that was given to another claim; nil for others.
 	past *past
+	// export and group are hashes of what the resource repeats of the array.
+	export, group uint32
 }
 
 type indexedSnapshot struct {
@@ -111,6 +117,8 @@ type indexedSnapshot struct {
 	created          int64
 	volume, pool, id string
 	flags            flags
+	// group is a hash of what the resource repeats of the array.
+	group uint32
 }
 
 type indexedAttachment struct {
@@ -122,13 +130,16 @@ type indexedAttachment struct {
 	// address is the node's that the array lets in; empty where that does not matter, or is not known.
 	address string
 	flags   flags
+	// reached is where the node reaches the volume, over NFS or iSCSI, target and lun what it finds there.
+	reached, target string
+	lun             int
 }
 
 func newIndex() *index {
 	return &index{
 		volumes: map[string]*indexedVolume{}, snapshots: map[string]*indexedSnapshot{}, attachments: map[string]*indexedAttachment{},
 		pools: map[string]*indexedPool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
-		addresses: map[string]string{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
+		nodes: map[string]nodeAt{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
 		uuidOf:  func(string) string { return "" },
 		disks:   map[diskKey]string{},
 		ofClaim: map[string]string{}, requested: map[string]string{}, retained: map[string]*indexedVolume{},
@@ -194,7 +205,7 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 			flagged(unfinishedVolume(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.VolumeReady, flagReady) |
 			flagged(o.Status.State == v1alpha1.VolumeFailed, flagFailed) | flagged(o.Spec.Protocol == v1alpha1.Local, flagLocal) |
 			flagged(o.Status.State == v1alpha1.VolumeRetained || isEnding(o), flagRetained),
-		lifespan: saidIn(o.Spec.Lifespan), past: x.pastOf(o),
+		lifespan: saidIn(o.Spec.Lifespan), past: x.pastOf(o), export: hashOf(o.Status.ExportPath), group: hashOf(o.Status.GroupID),
 	}
 	v.claim, v.request, v.wwid = claimUIDOf(o), o.Spec.RequestName, o.Status.WWID
 	if s := o.Spec.Source; s != nil {
@@ -250,7 +261,9 @@ func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 	s := &indexedSnapshot{
 		version: version, size: o.Status.Size.Value(), volume: o.Spec.VolumeName, pool: x.word(o.Spec.PoolName), id: o.Status.ID,
 		flags: flagged(o.Spec.Management == v1alpha1.External, flagExternal) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
-			flagged(unfinishedSnapshot(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.SnapshotReady, flagReady),
+			flagged(unfinishedSnapshot(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.SnapshotReady, flagReady) |
+			flagged(o.Status.State == v1alpha1.SnapshotFailed, flagFailed),
+		group: hashOf(o.Status.GroupID),
 	}
 	if o.Status.CreationTime != nil {
 		s.created = o.Status.CreationTime.Unix()
@@ -277,7 +290,8 @@ func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 		flags: flagged(o.Spec.Shared, flagShared) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
 			flagged(unfinishedAttachment(o), flagUnfinished) |
 			flagged(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending, flagReady) |
-			flagged(o.Status.State == v1alpha1.AttachmentFailed, flagFailed),
+			flagged(o.Status.State == v1alpha1.AttachmentFailed, flagFailed) | flagged(o.Spec.Protocol == v1alpha1.ISCSI, flagISCSI),
+		reached: cmp.Or(o.Status.Export, x.word(o.Status.Portal)), target: x.word(o.Status.Target), lun: lunOf(o),
 	}
 	if before != nil {
 		x.leaveAttachment(o.Name, before)

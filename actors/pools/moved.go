@@ -13,12 +13,12 @@ import (
 
 // nodeHas notes the address of a node, and lets its volumes follow.
 func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
-	before := o.index.addresses[n.Name]
-	if len(n.Spec.Addresses) == 0 || n.Spec.Addresses[0] == before {
+	if len(n.Spec.Addresses) == 0 {
 		return
 	}
-	o.index.addresses[o.index.word(n.Name)] = n.Spec.Addresses[0]
-	if !o.listed {
+	before, now := o.index.nodes[n.Name], nodeAt{address: n.Spec.Addresses[0], iqn: n.Spec.IQN}
+	o.index.nodes[o.index.word(n.Name)] = now
+	if now.address == before.address || !o.listed {
 		return
 	}
 	for name, a := range o.index.attachments {
@@ -30,7 +30,7 @@ func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
 
 // moved reports whether a volume is attached for an address that its node does not have any more.
 func (x *index) moved(a *indexedAttachment) bool {
-	address := x.addresses[a.node]
+	address := x.nodes[a.node].address
 	return a.address != "" && address != "" && a.address != address && a.flags.has(flagReady) && !a.flags.has(flagDeleting)
 }
 

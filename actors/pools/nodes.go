@@ -75,7 +75,7 @@ func (o *owner) nodeGone(m *gone, node string) {
 		o.labelsSeen(m.name, nil)
 	case PoolNodeKind:
 		n.ours, n.version = false, 0
-		delete(o.index.addresses, node)
+		delete(o.index.nodes, node)
 	}
 	if n == (nodeKnown{}) {
 		delete(o.nodes, node)

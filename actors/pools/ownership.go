@@ -139,7 +139,7 @@ func (t *task) follow(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		if !has.isSeen() { // it may be seen yet; else the deletion says so
 			return nil
 		}
-		if err := t.writeSpec(ctx, v, func() { has.write(v) }); err != nil {
+		if err := t.renameOwner(ctx, v, has); err != nil {
 			return err
 		}
 		t.tell(v, "OwnerChanged", "its PersistentVolume is bound to claim "+has.claim.Namespace+"/"+has.claim.Name+
@@ -155,6 +155,21 @@ func (t *task) follow(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return err
 	}
 	return t.writeSpec(ctx, v, func() { v.Spec.Lifespan = orNone(c.Lifespan) })
+}
+
+// renameOwner writes into the resource of a volume whose it is, and into its comment on the array, by which a later import
+// knows it. The comment comes first: what only the resource says is not looked at again.
+func (t *task) renameOwner(ctx context.Context, v *v1alpha1.PoolVolume, has ownership) error {
+	pool, err := t.pool(ctx, v.Spec.PoolName)
+	if err != nil {
+		return err
+	}
+	after := v.DeepCopy()
+	has.write(after)
+	if err := t.comments(ctx, after, v.Status.ID, pool, nil); err != nil {
+		return err
+	}
+	return t.writeSpec(ctx, v, func() { has.write(v) })
 }
 
 // bindings are the PersistentVolumes that are bound to another claim than the resources of their volumes say, or whose

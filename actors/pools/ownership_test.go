@@ -62,6 +62,10 @@ func (w *world) isOf(name, namespace, claim string) {
 	if v.Spec.ClaimRef.NamespaceUID != w.namespaceUID(namespace) || v.Labels[v1alpha1.LabelNamespace] != namespace {
 		w.Errorf("it is of %+v, labels %v", v.Spec.ClaimRef, v.Labels)
 	}
+	comment := pools.ParseComment(w.on().named(w, name).Comment)
+	if comment.Claim != namespace+"/"+claim || comment.NamespaceUID != string(v.Spec.ClaimRef.NamespaceUID) {
+		w.Errorf("an import would take it for that of %+v", comment)
+	}
 }
 
 // ends deletes the second claim and its PersistentVolume, and the volume with it.

@@ -78,6 +78,10 @@ type poolActor struct {
 	soon bool
 	// syncedAt is when the last comparison has ended, in this run; lastSync for people.
 	syncedAt time.Time
+	// moved: the array has another portal since the last comparison has begun. lookedAt is the attachment that one has
+	// asked the array about last.
+	moved    bool
+	lookedAt string
 	// refused are the IDs of what could not be imported; the comparison that runs uses it.
 	refused map[string]bool
 	// dirty: the status has to be written. told is what the last Event said.

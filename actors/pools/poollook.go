@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -137,6 +138,7 @@ func (p *poolActor) answered(found probe) {
 	if !p.compatible.ok() {
 		return
 	}
+	p.portalSeen(cmp.Or(p.last.health.Portal, p.object.Status.VPSA.Portal), found.health.Portal)
 	p.last, p.iqn = found, found.health.IQN
 	p.mode = modeOf(found.on, p.object.Spec.CapacityThresholds)
 	p.capacity = capacityVerdict(p.mode, found.on, kindOfPool(p.object))

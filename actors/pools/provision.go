@@ -165,8 +165,12 @@ func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.
 	if err != nil {
 		return array.Volume{}, err
 	}
+	group, err := from.groupOn(ctx, pool.Array)
+	if err != nil {
+		return array.Volume{}, t.placeError(pool.Name, err, "look for the source of the copy "+v.Name)
+	}
 	have, err := pool.Array.CloneVolume(ctx, array.NewClone{
-		Name: v.Name, Comment: comment, Group: from.group, SnapshotID: from.snapshotID, NameFree: true,
+		Name: v.Name, Comment: comment, Group: group, SnapshotID: from.snapshotID, NameFree: true,
 	})
 	return have, t.placeError(pool.Name, err, "create the copy "+v.Name)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -144,6 +145,54 @@ func (r *serverRecord) attachWith(ctx context.Context, use serverUse, attach fun
 	return attach(id)
 }
 
+// compare forgets the records of nodes on a pool that are not on its array any more, or are not what they were: the next
+// attachment makes them anew.
+func (s *servers) compare(ctx context.Context, pool string, there map[string]array.Server) error {
+	s.mu.Lock()
+	var keys []serverOf
+	for key := range s.of {
+		if key.pool == pool {
+			keys = append(keys, key)
+		}
+	}
+	s.mu.Unlock()
+	for _, key := range keys {
+		if err := s.compareNode(ctx, key, there); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *servers) compareNode(ctx context.Context, key serverOf, there map[string]array.Server) error {
+	record := s.enter(key)
+	defer s.leave(key, record)
+	wrong := func(use serverUse, id string) bool { return !use.isRight(there[id]) }
+	for _, alone := range []bool{false, true} {
+		release, err := record.hold(ctx, alone)
+		if err != nil {
+			return err
+		}
+		found := false
+		for use, id := range record.known {
+			found = found || wrong(use, id)
+		}
+		if found && alone {
+			maps.DeleteFunc(record.known, wrong)
+		}
+		release()
+		if !found {
+			break
+		}
+	}
+	return nil
+}
+
+// isRight reports whether a record lets in what the use needs.
+func (u serverUse) isRight(s array.Server) bool {
+	return u.protocol == v1alpha1.ISCSI && strings.EqualFold(s.IQN, u.IQN) || u.protocol == v1alpha1.NFS && s.Address == u.Address
+}
+
 // ensureServer returns a server record that is right for a protocol. The node's record cannot be
 // changed while something is attached to it; then there is a second one, until the first is not used any more.
 func ensureServer(ctx context.Context, a array.Array, want array.NewServer, protocol v1alpha1.Protocol) (id string, err error) {
@@ -152,8 +201,7 @@ func ensureServer(ctx context.Context, a array.Array, want array.NewServer, prot
 		return "", err
 	}
 	for _, s := range all {
-		right := protocol == v1alpha1.ISCSI && s.IQN == want.IQN || protocol == v1alpha1.NFS && s.Address == want.Address
-		if right && isServerOf(s, want.Name) {
+		if (serverUse{want, protocol}).isRight(s) && isServerOf(s, want.Name) {
 			return s.ID, nil
 		}
 	}

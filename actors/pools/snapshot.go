@@ -127,7 +127,7 @@ func (t *task) takeOnArray(ctx context.Context, s *v1alpha1.PoolSnapshot) error 
 		return problemf(volume.ErrConflict, "snapshot %s is of pool %s, and volume %s of pool %s",
 			s.Name, s.Spec.PoolName, v.Name, v.Spec.PoolName)
 	}
-	have, err := pool.Array.CreateSnapshot(ctx, array.NewSnapshot{Name: s.Name, VolumeID: v.Status.ID, Group: v.Status.GroupID})
+	have, err := pool.Array.CreateSnapshot(ctx, array.NewSnapshot{Name: s.Name, VolumeID: v.Status.ID})
 	if err != nil {
 		return t.placeError(pool.Name, err, "take snapshot "+s.Name)
 	}

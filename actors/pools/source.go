@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/katbox/katbox/internal/array"
@@ -15,8 +16,8 @@ type source struct {
 	block       bool
 	protocol    v1alpha1.Protocol
 	size        array.Size
-	// group and snapshotID are the array's.
-	group, snapshotID string
+	// group, volumeID and snapshotID are the array's.
+	group, volumeID, snapshotID string
 	// fsType is the file system that nodes made on it; empty where they made none, or that is not known.
 	fsType string
 }
@@ -47,7 +48,7 @@ func (t *task) volumeSource(ctx context.Context, name string) (*source, error) {
 	}
 	return &source{
 		class: v.Spec.ClassName, pool: v.Spec.PoolName, block: onDevice(v), protocol: v.Spec.Protocol,
-		size: array.Size(v.Status.Capacity.Value()), group: v.Status.GroupID, fsType: v.Spec.FSType,
+		size: array.Size(v.Status.Capacity.Value()), group: v.Status.GroupID, volumeID: v.Status.ID, fsType: v.Spec.FSType,
 	}, nil
 }
 
@@ -77,6 +78,16 @@ func (t *task) snapshotSource(ctx context.Context, name string) (*source, error)
 		from.size = size
 	}
 	return from, nil
+}
+
+// groupOn returns the consistency group that the source is in by now: what a resource says of it may be old.
+func (from *source) groupOn(ctx context.Context, on array.Array) (string, error) {
+	if from.snapshotID != "" {
+		s, err := on.Snapshot(ctx, from.snapshotID)
+		return cmp.Or(s.Group, from.group), err
+	}
+	v, err := on.Volume(ctx, from.volumeID)
+	return cmp.Or(v.Group, from.group), err
 }
 
 // fits refuses a source that a volume cannot be made from as it is asked for.

@@ -30,9 +30,12 @@ type comparison struct {
 	seen         map[string]bool
 	// ofGroup is the PoolVolume of a consistency group.
 	ofGroup map[string]string
-	// servers are where the volumes with attachments are attached on the array.
+	// servers are where the volumes with attachments are attached on the array, exports where they are mounted from.
 	servers  map[string][]string
+	exports  map[string]string
 	attached map[string]bool
+	// portal is the array's. from is the attachment over iSCSI that the array was asked about last.
+	portal, from string
 	// refused are the IDs of what cannot be imported, each of which is told once.
 	refused map[string]bool
 	findings
@@ -54,27 +57,36 @@ func (f findings) String() string {
 type synced struct {
 	generation int64
 	findings
-	err error
+	// from is the attachment that the array was asked about last.
+	from string
+	err  error
 }
 
 // startSync compares what is on the array with the resources: once before the pool takes volumes, and
 // every few minutes from then on.
 func (p *poolActor) startSync(c actor.Context) {
-	due := !p.imported.ok() || p.syncedAt.IsZero() || time.Since(p.syncedAt) >= p.SyncInterval
+	due := !p.imported.ok() || p.syncedAt.IsZero() || p.moved || time.Since(p.syncedAt) >= p.SyncInterval
 	if !due || p.syncing != nil || p.probing != nil || p.failures > 0 || p.ended || p.object.DeletionTimestamp != nil ||
 		!p.reachable.ok() || !p.compatible.ok() || !p.configured.ok() {
 		return
 	}
-	x := &comparison{environment: p.environment, pool: p.object, array: p.client, poolID: p.last.on.ID, refused: p.refused}
+	x := &comparison{
+		environment: p.environment, pool: p.object, array: p.client, poolID: p.last.on.ID, refused: p.refused,
+		portal: p.last.health.Portal, from: p.lookedAt,
+	}
 	work(p, c, &p.syncing, &syncEnded{}, func(ctx context.Context) synced {
 		defer p.comparisons.take(ctx)()
-		return synced{err: x.run(ctx), findings: x.findings, generation: x.pool.Generation}
+		err := x.run(ctx)
+		return synced{err: err, findings: x.findings, from: x.from, generation: x.pool.Generation}
 	})
+	if p.syncing != nil {
+		p.moved = false
+	}
 }
 
 // synced takes over what came of a comparison.
 func (p *poolActor) synced(c actor.Context, s synced) {
-	p.dirty = true
+	p.dirty, p.lookedAt = true, s.from
 	if p.ctx.Err() != nil || p.ended {
 		return
 	}
@@ -152,12 +164,13 @@ func (x *comparison) run(ctx context.Context) error {
 	if err := x.snapshotsOf(ctx, there.snapshots); err != nil {
 		return err
 	}
-	return x.detachedBehindOurBack(ctx, there.attachments)
+	return x.attachmentsOf(ctx, there.attachments)
 }
 
 func (x *comparison) prepare(there contents) {
 	x.byID, x.byName = make(map[string]content, len(there.volumes)), make(map[string]content, len(there.volumes))
 	x.seen, x.ofGroup, x.servers, x.attached = map[string]bool{}, map[string]string{}, map[string][]string{}, map[string]bool{}
+	x.exports = map[string]string{}
 	for _, v := range there.volumes {
 		x.byName[v.name] = v
 		if v.id != "" {
@@ -169,14 +182,11 @@ func (x *comparison) prepare(there contents) {
 	}
 }
 
-// listed looks at one volume of the array. Volumes in other pools are none of this Pool's.
+// listed looks at one volume of the array. Volumes in other pools are none of this Pool's, unless they were moved there.
 func (x *comparison) listed(ctx context.Context, v *array.Volume, strangers *[]array.Volume) error {
-	if v.PoolID != x.poolID {
-		return nil
-	}
 	known, ok := x.byID[v.ID]
 	if !ok {
-		if x.wants(v) {
+		if v.PoolID == x.poolID && x.wants(v) {
 			*strangers = append(*strangers, *v)
 		}
 		return nil
@@ -186,9 +196,11 @@ func (x *comparison) listed(ctx context.Context, v *array.Volume, strangers *[]a
 		x.ofGroup[v.Group] = known.name
 	}
 	if x.attached[known.name] {
-		x.servers[known.name] = append([]string{}, v.Servers...)
+		x.servers[known.name], x.exports[known.name] = append([]string{}, v.Servers...), v.Export
 	}
-	if known.size != v.Size.Bytes() && known.flags.has(flagReady) || known.flags.has(flagFailed) && v.Usable {
+	grown, differs := known.size != v.Size.Bytes(), known.differs(v)
+	switch f := known.flags; {
+	case f.has(flagReady) && (grown || differs), f.has(flagRetained) && differs, f.has(flagFailed) && v.Usable:
 		return x.refresh(ctx, known.name, v)
 	}
 	return nil

@@ -26,8 +26,11 @@ func (x *comparison) snapshotsOf(ctx context.Context, there []content) error {
 	var strangers []array.Snapshot
 	err := x.array.Snapshots(ctx, func(page []array.Snapshot) error {
 		for _, s := range page {
-			if _, ok := byID[s.ID]; ok {
+			if known, ok := byID[s.ID]; ok {
 				seen[s.ID] = true
+				if err := x.refreshSnapshot(ctx, known, &s); err != nil {
+					return err
+				}
 			} else if x.volumeOf(s) != "" {
 				strangers = append(strangers, s)
 			}

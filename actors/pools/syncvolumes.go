@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -167,24 +165,9 @@ func label(object client.Object, key, value string) {
 // volumeStatus is the status of a PoolVolume whose volume is there.
 func volumeStatus(s v1alpha1.PoolVolumeStatus, v *array.Volume) v1alpha1.PoolVolumeStatus {
 	s.State, s.Message = v1alpha1.VolumeReady, ""
-	s.ID, s.GroupID, s.Capacity, s.ExportPath = v.ID, v.Group, quantity(v.Size.Bytes()), v.Export
+	s.ID, s.Capacity = v.ID, quantity(v.Size.Bytes())
+	repeat(&s, v)
 	return s
-}
-
-// refresh lets a PoolVolume say what the volume is, which has changed behind our back.
-func (x *comparison) refresh(ctx context.Context, name string, v *array.Volume) error {
-	var object v1alpha1.PoolVolume
-	if err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	missing := object.Status.State == v1alpha1.VolumeFailed && isMissing(object.Status.Message)
-	ready := object.Status.State == v1alpha1.VolumeReady && object.Status.Capacity.Value() < v.Size.Bytes()
-	if object.DeletionTimestamp != nil || object.Status.ID != v.ID || !missing && !ready {
-		return nil
-	}
-	base := object.DeepCopy()
-	object.Status = volumeStatus(object.Status, v)
-	return x.patchStatus(ctx, &object, base)
 }
 
 // missingVolume marks a PoolVolume as Failed whose volume is gone.
@@ -223,41 +206,4 @@ func (x *comparison) patchStatus(ctx context.Context, object, base client.Object
 		x.note(object)
 	}
 	return err
-}
-
-// detachedBehindOurBack lets those attachments be made again that the array has lost.
-func (x *comparison) detachedBehindOurBack(ctx context.Context, attachments []content) error {
-	for _, a := range attachments {
-		servers, listed := x.servers[a.volume]
-		if !listed || a.id == "" || !a.flags.has(flagReady) || a.flags.has(flagDeleting) || slices.Contains(servers, a.id) {
-			continue
-		}
-		if err := x.attachAgain(ctx, a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (x *comparison) attachAgain(ctx context.Context, a content) error {
-	var object v1alpha1.PoolAttachment
-	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.name}, &object); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	there, err := x.array.Attachments(ctx, x.byName[a.volume].id)
-	if errors.Is(err, array.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look where volume %s is attached: %w", a.volume, err)
-	}
-	attached := slices.ContainsFunc(there, func(on array.Attachment) bool { return on.ServerID == a.id })
-	if attached || object.DeletionTimestamp != nil || object.Status.ServerID != a.id {
-		return nil
-	}
-	base := object.DeepCopy()
-	object.Status.State, object.Status.Message = v1alpha1.AttachmentAttaching, "the array had lost it"
-	x.Resources.Events.Event(&object, corev1.EventTypeWarning, "AttachmentLost", fmt.Sprintf("the array of pool %s had detached volume %s "+
-		"from node %s; it is attached again", x.pool.Name, a.volume, object.Spec.NodeName))
-	return x.patchStatus(ctx, &object, base)
 }

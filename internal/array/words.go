@@ -164,7 +164,7 @@ type Snapshot struct {
 }
 
 // NewSnapshot describes a snapshot to be taken.
-type NewSnapshot struct{ Name, VolumeID, Group string }
+type NewSnapshot struct{ Name, VolumeID string }
 
 // Server is an array's record of a node that volumes can be attached to.
 type Server struct {

@@ -10,9 +10,11 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Portal is where a node finds a volume over iSCSI at present.
-type Portal struct {
-	// Target is the IQN of the array, Address its address and port.
+// Where is where a node finds a volume at present.
+type Where struct {
+	// Export is what it mounts over NFS.
+	Export string
+	// Over iSCSI, Target is the IQN of the array, Address its address and port.
 	Target, Address string
 	LUN             int
 }
@@ -25,6 +27,7 @@ type poolAttachment struct {
 	} `json:"spec"`
 	Status struct {
 		State       string `json:"state"`
+		Export      string `json:"export"`
 		Target      string `json:"target"`
 		Portal      string `json:"portal"`
 		LUN         *int   `json:"lun"`
@@ -53,18 +56,21 @@ func (c *Client) attachment(ctx context.Context, name string) (a poolAttachment,
 	return a, err
 }
 
-// Portal returns where an attachment's volume is. The array may have moved since the volume was attached;
+// Where returns where an attachment's volume is. The array may have moved since the volume was attached;
 // the controller then writes its new address. attachment is the name that [pools.AttachmentName] returns.
-func (c *Client) Portal(ctx context.Context, attachment string) (Portal, error) {
+func (c *Client) Where(ctx context.Context, attachment string) (Where, error) {
 	a, err := c.attachment(ctx, attachment)
 	if err != nil {
-		return Portal{}, err
+		return Where{}, err
 	}
-	if a.Spec.Protocol != pools.ISCSI || a.Status.Portal == "" || a.Status.Target == "" || a.Status.LUN == nil {
-		return Portal{}, fmt.Errorf("%w: the PoolAttachment %s, in the state %q, does not say where its volume is; see its events",
-			volume.ErrUnavailable, attachment, a.Status.State)
+	switch s := a.Status; {
+	case a.Spec.Protocol == pools.NFS && s.Export != "":
+		return Where{Export: pools.CleanExport(s.Export)}, nil
+	case a.Spec.Protocol == pools.ISCSI && s.Portal != "" && s.Target != "" && s.LUN != nil:
+		return Where{Target: s.Target, Address: s.Portal, LUN: *s.LUN}, nil
 	}
-	return Portal{Target: a.Status.Target, Address: a.Status.Portal, LUN: *a.Status.LUN}, nil
+	return Where{}, fmt.Errorf("%w: the PoolAttachment %s, in the state %q, does not say where its volume is; see its events",
+		volume.ErrUnavailable, attachment, a.Status.State)
 }
 
 // Attached reports whether an attachment is there. One that is being deleted still is: its volume may be attached

@@ -249,20 +249,35 @@ func (conflict) Status() metav1.Status {
 
 func TestThePortalIsThatOfNow(t *testing.T) {
 	_, node, admin := start(t)
-	if _, err := node.Portal(t.Context(), "v.node-1"); !errors.Is(err, volume.ErrNotFound) {
+	if _, err := node.Where(t.Context(), "v.node-1"); !errors.Is(err, volume.ErrNotFound) {
 		t.Errorf("no attachment: %v", err)
 	}
 	a := attachment(t, admin, v1alpha1.ISCSI, v1alpha1.PoolAttachmentStatus{State: v1alpha1.AttachmentAttaching})
-	if _, err := node.Portal(t.Context(), "v.node-1"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(),
+	if _, err := node.Where(t.Context(), "v.node-1"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(),
 		`in the state "Attaching"`) {
 		t.Errorf("not attached yet: %v", err)
 	}
 	zero := int32(0)
 	a.Status = v1alpha1.PoolAttachmentStatus{Target: "iqn.x:y", Portal: "10.9.0.2:3260", LUN: &zero}
 	must(t, admin.Status().Update(t.Context(), a))
-	got, err := node.Portal(t.Context(), "v.node-1")
-	if want := (Portal{Target: "iqn.x:y", Address: "10.9.0.2:3260"}); err != nil || got != want {
+	got, err := node.Where(t.Context(), "v.node-1")
+	if want := (Where{Target: "iqn.x:y", Address: "10.9.0.2:3260"}); err != nil || got != want {
 		t.Errorf("the portal is %+v, error %v", got, err)
+	}
+}
+
+// TestTheExportIsThatOfNow, as the mount table shows it. One of an earlier controller does not say it.
+func TestTheExportIsThatOfNow(t *testing.T) {
+	_, node, admin := start(t)
+	a := attachment(t, admin, v1alpha1.NFS, v1alpha1.PoolAttachmentStatus{State: v1alpha1.AttachmentReady})
+	if _, err := node.Where(t.Context(), "v.node-1"); !errors.Is(err, volume.ErrUnavailable) {
+		t.Errorf("without an export: %v", err)
+	}
+	a.Status.Export = "10.9.0.2:/export//x/"
+	must(t, admin.Status().Update(t.Context(), a))
+	got, err := node.Where(t.Context(), "v.node-1")
+	if want := (Where{Export: "10.9.0.2:/export/x"}); err != nil || got != want {
+		t.Errorf("it is at %+v, error %v", got, err)
 	}
 }
 

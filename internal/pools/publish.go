@@ -2,7 +2,10 @@ package pools
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Keys of the publish context, in which a node learns how to reach a volume that is attached to it.
@@ -81,6 +84,16 @@ func ParsePublishContext(c map[string]string) (a Attachment, err error) {
 		}
 	}
 	return a, nil
+}
+
+// CleanExport writes the path of an export without slashes and dots that make no difference, as the mount table
+// does: by that the volume is found again. One that leads upwards, or is no export, is refused when it is mounted.
+func CleanExport(export string) string {
+	host, name, found := strings.Cut(export, ":/")
+	if !found || slices.Contains(strings.Split(name, "/"), "..") {
+		return export
+	}
+	return host + ":" + path.Clean("/"+name)
 }
 
 // maxLUN is the largest LUN that Linux knows in the format that arrays use.

@@ -33,3 +33,22 @@ func TestPublishContextThatIsNotAcceptable(t *testing.T) {
 		t.Errorf("no export: error %v, want one that names it", err)
 	}
 }
+
+// TestExportIsWrittenAsTheKernelDoes: by what the mount table shows, a volume is found again.
+func TestExportIsWrittenAsTheKernelDoes(t *testing.T) {
+	for is, want := range map[string]string{
+		"nas:/export/x":           "nas:/export/x",
+		"nas:/export/x/":          "nas:/export/x",
+		"nas://export///x//":      "nas:/export/x",
+		"nas:/./export/./x/.":     "nas:/export/x",
+		"nas:/":                   "nas:/",
+		"[fd00::1]:/a:/b/":        "[fd00::1]:/a:/b",
+		"nas:/export/../x/":       "nas:/export/../x/", // refused later
+		"nas":                     "nas",               // too
+		"10.0.0.1:/export/a b/..": "10.0.0.1:/export/a b/..",
+	} {
+		if got := CleanExport(is); got != want {
+			t.Errorf("%s: %s, want %s", is, got, want)
+		}
+	}
+}

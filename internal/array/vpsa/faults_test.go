@@ -127,7 +127,7 @@ var operations = []operation{
 		return nil
 	}},
 	{"snapshot", func(ctx context.Context, w *world) error {
-		s, err := w.client.CreateSnapshot(ctx, array.NewSnapshot{Name: "s2", VolumeID: second, Group: group2})
+		s, err := w.client.CreateSnapshot(ctx, array.NewSnapshot{Name: "s2", VolumeID: second})
 		if err == nil && (s.ID == "" || s.Name != "s2" || s.VolumeID != second || s.Size != 100*array.GiB) {
 			return fmt.Errorf("took %+v", s)
 		}

@@ -31,10 +31,7 @@ func (c *client) CreateSnapshot(ctx context.Context, s array.NewSnapshot) (array
 	if err != nil {
 		return array.Snapshot{}, err
 	}
-	group := s.Group
-	if group == "" {
-		group = of.Group
-	}
+	group := of.Group
 	l := allSnapshots
 	l.q = call{pattern: "consistency_groups/{id}/snapshots", id: group}
 	var taken array.Snapshot

@@ -123,7 +123,7 @@ func (a *Array) Clone(t testing.TB, name string, source array.Volume, snapshot s
 // Snapshot takes a snapshot of a volume, and returns its ID.
 func (a *Array) Snapshot(t testing.TB, name string, of array.Volume) string {
 	t.Helper()
-	s, err := a.Client.CreateSnapshot(t.Context(), array.NewSnapshot{Name: name, VolumeID: of.ID, Group: of.Group})
+	s, err := a.Client.CreateSnapshot(t.Context(), array.NewSnapshot{Name: name, VolumeID: of.ID})
 	if err != nil {
 		t.Fatalf("attachtest: %v", err)
 	}

@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -114,18 +113,8 @@ func (d *Driver) attachment(id string, context map[string]string) (pools.Attachm
 	if err != nil {
 		return pools.Attachment{}, volume.Invalid(contextField, strings.TrimPrefix(err.Error(), contextField+": "))
 	}
-	a.Volume, a.Node, a.Export = id, d.cfg.NodeID, cleanExport(a.Export)
+	a.Volume, a.Node, a.Export = id, d.cfg.NodeID, pools.CleanExport(a.Export)
 	return a, nil
-}
-
-// cleanExport writes the path of an export without slashes and dots that make no difference, as the mount table
-// does: by that the volume is found again. One that leads upwards, or is no export, is refused when it is mounted.
-func cleanExport(export string) string {
-	host, name, found := strings.Cut(export, ":/")
-	if !found || slices.Contains(strings.Split(name, "/"), "..") {
-		return export
-	}
-	return host + ":" + path.Clean("/"+name)
 }
 
 // fits returns which file system an iSCSI volume gets, or why the volume cannot be used in this way. The

@@ -64,7 +64,7 @@ func TestVolumesAndSnapshots(t *testing.T) {
 		made.Size != 5*array.MiB || !made.Usable {
 		t.Fatalf("made %+v, %v", made, err)
 	}
-	s, err := a.CreateSnapshot(ctx, array.NewSnapshot{Name: "s", VolumeID: "v", Group: "v"})
+	s, err := a.CreateSnapshot(ctx, array.NewSnapshot{Name: "s", VolumeID: "v"})
 	if err != nil || s.ID != "s" || s.VolumeID != "v" || s.Group != "v" || s.Size != 5*array.MiB {
 		t.Fatalf("took %+v, %v", s, err)
 	}

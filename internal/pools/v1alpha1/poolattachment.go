@@ -50,6 +50,9 @@ type PoolAttachmentStatus struct {
 	// another one, the volume is attached for that.
 	// +optional
 	Address string `json:"address,omitempty"`
+	// Export is where the node mounts a volume over NFS from.
+	// +optional
+	Export string `json:"export,omitempty"`
 	// Target, Portal and LUN are where the node's initiator finds a block volume.
 	// +optional
 	Target string `json:"target,omitempty"`

@@ -1,0 +1,244 @@
+package pools
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// Resources repeat what arrays say: where a volume is reached, in which consistency group it is, to which server record
+// and at which LUN it is attached. All of that can change on the array, by a failover or by a person. So each
+// comparison looks whether it still holds, and writes it anew; a new portal lets one begin at once.
+
+// hashOf stands in the index for a text of the array: there may be hundreds of thousands of resources.
+func hashOf(text string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text)) // never fails
+	return h.Sum32()
+}
+
+// differs reports whether the resource of a volume repeats what the array does not say any more. What the array leaves
+// out of a list has not changed.
+func (k content) differs(v *array.Volume) bool {
+	return v.Export != "" && k.export != hashOf(v.Export) || v.Group != "" && k.group != hashOf(v.Group)
+}
+
+// repeat writes what the array says of a volume into a status.
+func repeat(s *v1alpha1.PoolVolumeStatus, v *array.Volume) {
+	s.ExportPath, s.GroupID = cmp.Or(v.Export, s.ExportPath), cmp.Or(v.Group, s.GroupID)
+}
+
+// refresh lets a PoolVolume say what the volume is, which has changed behind our back.
+func (x *comparison) refresh(ctx context.Context, name string, v *array.Volume) error {
+	var object v1alpha1.PoolVolume
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil || object.Status.ID != v.ID {
+		return nil
+	}
+	base := object.DeepCopy()
+	switch s := &object.Status; s.State {
+	case v1alpha1.VolumeFailed:
+		if isMissing(s.Message) {
+			*s = volumeStatus(*s, v)
+		}
+	case v1alpha1.VolumeReady:
+		if s.Capacity.Value() < v.Size.Bytes() {
+			*s = volumeStatus(*s, v)
+		}
+		repeat(s, v)
+	case v1alpha1.VolumeRetained:
+		repeat(s, v)
+	}
+	if equality.Semantic.DeepEqual(base.Status, object.Status) {
+		return nil
+	}
+	return x.patchStatus(ctx, &object, base)
+}
+
+// refreshSnapshot does the same for a PoolSnapshot.
+func (x *comparison) refreshSnapshot(ctx context.Context, known content, s *array.Snapshot) error {
+	moved := s.Group != "" && known.group != hashOf(s.Group)
+	if back := known.flags.has(flagFailed) && s.Usable; !back && !moved {
+		return nil
+	}
+	var object v1alpha1.PoolSnapshot
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.name}, &object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil || object.Status.ID != s.ID {
+		return nil
+	}
+	base := object.DeepCopy()
+	object.Status.GroupID = cmp.Or(s.Group, object.Status.GroupID)
+	if object.Status.State == v1alpha1.SnapshotFailed && isMissing(object.Status.Message) {
+		object.Status.State, object.Status.Message = v1alpha1.SnapshotReady, ""
+	}
+	if equality.Semantic.DeepEqual(base.Status, object.Status) {
+		return nil
+	}
+	return x.patchStatus(ctx, &object, base)
+}
+
+// asksAtOnce is how many attachments over iSCSI a comparison asks the array about, a request for each. The next one goes
+// on with those behind them.
+const asksAtOnce = 64
+
+// attachmentsOf looks whether attachments still are what their resources say.
+func (x *comparison) attachmentsOf(ctx context.Context, attachments []content) error {
+	var there []content
+	for _, a := range attachments {
+		if _, listed := x.servers[a.volume]; listed && a.id != "" && a.flags.has(flagReady) && !a.flags.has(flagDeleting) {
+			there = append(there, a)
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	records, err := x.serverRecords(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(there, func(a, b content) int { return cmp.Compare(a.name, b.name) })
+	asks := x.asked(there)
+	for _, a := range there {
+		if err := x.attachmentOf(ctx, a, records, asks[a.name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serverRecords returns the server records of the array, by ID. The tasks make those anew that are not right any more.
+func (x *comparison) serverRecords(ctx context.Context) (map[string]array.Server, error) {
+	all, err := x.array.Servers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the server records: %w", err)
+	}
+	records := make(map[string]array.Server, len(all))
+	for _, s := range all {
+		records[s.ID] = s
+	}
+	return records, x.environment.servers.compare(ctx, x.pool.Name, records)
+}
+
+// asked chooses the attachments that the array is asked about: some behind those of the last comparison.
+func (x *comparison) asked(sorted []content) map[string]bool {
+	var block []content
+	for _, a := range sorted {
+		if a.flags.has(flagISCSI) {
+			block = append(block, a)
+		}
+	}
+	begin, found := slices.BinarySearchFunc(block, x.from, func(a content, name string) int { return cmp.Compare(a.name, name) })
+	if found {
+		begin++
+	}
+	asks := map[string]bool{}
+	for i := range min(asksAtOnce, len(block)) {
+		x.from = block[(begin+i)%len(block)].name
+		asks[x.from] = true
+	}
+	return asks
+}
+
+// attachmentOf lets an attachment be made again that the array has changed, and says where its volume is by now.
+func (x *comparison) attachmentOf(ctx context.Context, a content, records map[string]array.Server, ask bool) error {
+	switch record, ok := records[a.id]; {
+	case !slices.Contains(x.servers[a.volume], a.id):
+		return x.attachAgain(ctx, a, "had detached volume "+a.volume+" from node "+a.nodeName,
+			func(on *array.Attachment) bool { return on == nil })
+	case ok && !x.appears(record, a.node):
+		return x.attachAgain(ctx, a, "has another address or IQN in "+record.ID+", by which node "+a.nodeName+" had volume "+a.volume,
+			func(on *array.Attachment) bool { return on != nil })
+	case ask:
+		elsewhere := func(on *array.Attachment) bool {
+			return on != nil && (on.LUN != a.lun || on.Target != "" && on.Target != a.target)
+		}
+		if err := x.attachAgain(ctx, a, "has volume "+a.volume+" at another LUN for node "+a.nodeName, elsewhere); err != nil {
+			return err
+		}
+	}
+	now := x.exports[a.volume]
+	if a.flags.has(flagISCSI) {
+		now = x.portal
+	}
+	if now == "" || now == a.reached {
+		return nil
+	}
+	return x.moveTo(ctx, a, now)
+}
+
+// appears reports whether a server record lets a node in, as far as is known how the node appears.
+func (x *comparison) appears(record array.Server, as nodeAt) bool {
+	return (as.address == "" || as.address == record.Address) && (as.iqn == "" || strings.EqualFold(as.iqn, record.IQN))
+}
+
+// moveTo writes into an attachment where its volume is reached by now. The node reads it when it logs in or mounts next.
+func (x *comparison) moveTo(ctx context.Context, a content, now string) error {
+	var object v1alpha1.PoolAttachment
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.name}, &object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil || object.Status.ServerID != a.id {
+		return nil
+	}
+	base := object.DeepCopy()
+	is := &object.Status.Export
+	if a.flags.has(flagISCSI) {
+		is = &object.Status.Portal
+	}
+	was := *is
+	if was == now {
+		return nil
+	}
+	*is = now
+	if was != "" { // an earlier version wrote no export
+		x.Resources.Events.Event(&object, corev1.EventTypeNormal, "Moved",
+			fmt.Sprintf("the array of pool %s has volume %s at %s, and had it at %s", x.pool.Name, a.volume, now, was))
+	}
+	return x.patchStatus(ctx, &object, base)
+}
+
+// attachAgain lets an attachment be made again, if the array still shows what it was listed with: on is nil where the
+// volume is not attached.
+func (x *comparison) attachAgain(ctx context.Context, a content, why string, still func(on *array.Attachment) bool) error {
+	there, err := x.array.Attachments(ctx, x.byName[a.volume].id)
+	if errors.Is(err, array.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look where volume %s is attached: %w", a.volume, err)
+	}
+	var on *array.Attachment
+	if i := slices.IndexFunc(there, func(on array.Attachment) bool { return on.ServerID == a.id }); i >= 0 {
+		on = &there[i]
+	}
+	if !still(on) {
+		return nil
+	}
+	var object v1alpha1.PoolAttachment
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.name}, &object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil || object.Status.ServerID != a.id || on != nil && lunOf(&object) != a.lun {
+		return nil
+	}
+	base := object.DeepCopy()
+	object.Status.State, object.Status.Message = v1alpha1.AttachmentAttaching, "the array "+why
+	x.Resources.Events.Event(&object, corev1.EventTypeWarning, "AttachmentLost", fmt.Sprintf("the array of pool %s %s; it is attached again",
+		x.pool.Name, why))
+	return x.patchStatus(ctx, &object, base)
+}
