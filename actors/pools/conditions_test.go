@@ -104,11 +104,16 @@ func TestWhatAnEarlierRunFoundHoldsForTheSameGeneration(t *testing.T) {
 func TestVersionsOfAnArray(t *testing.T) {
 	for text, fits := range map[string]bool{
 		"20.12-sp2": true, "20.12-sp2-120": true, "20.12-sp3": true, "21.01": true, "22.06-sp1-123": true, "23.09.1-5": true,
-		"20.12": false, "20.12-sp1-900": false, "20.11-sp9": false, "16.05": false, "0.0.09-05.1--77.7": false, "": false, "new": false,
+		"20.12": false, "20.12-sp1-900": false, "20.11-sp9": false, "16.05": false,
+		// It does not say its release.
+		"0.0.09-05.1--77.7": true, "": true, "new": true,
 	} {
 		_, v := compatible(&v1alpha1.Pool{}, array.Health{Version: text, Pools: []array.Pool{{ID: "pool-1"}}}, false)
 		if v.ok() != fits || !fits && v.reason != "VersionTooOld" {
 			t.Errorf("version %q: %+v, want %v", text, v, fits)
+		}
+		if said := len(text) > 3 && text[:2] != "0."; said != (v.reason != "VersionUnknown") || said == (v.ok() && v.message != "") {
+			t.Errorf("version %q: %+v", text, v)
 		}
 	}
 }

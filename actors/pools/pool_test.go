@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 )
 
@@ -61,6 +62,25 @@ func TestPoolIsConfiguredImportedAndReady(t *testing.T) {
 		}
 		h.wantEvents("Configured: the recycle bin is off", 1)
 		h.wantEvents("a Normal Ready", 1)
+	})
+}
+
+// TestArrayWithoutAVersion: it has no such request, its controllers tell a number of their own, and it is Ready.
+func TestArrayWithoutAVersion(t *testing.T) {
+	inPools(t, func(h *testPools) {
+		a := h.addFake("a", "fast", fake.Options{})
+		if _, err := a.Fail(fake.Fault{Kind: fake.HTML, Status: 404, Path: "/api/vpsaversion.json"}); err != nil {
+			h.Fatal(err)
+		}
+		if err := a.Change(func(s *fake.Settings) { s.Software = "0.0.09-05.1--77.7" }); err != nil {
+			h.Fatal(err)
+		}
+	}, func(h *testPools) {
+		h.pass(2 * testInterval)
+		h.wantState("a", v1alpha1.PoolReady, v1alpha1.ConditionCompatible, "VersionUnknown")
+		if version := h.pool("a").Status.Version; version != "0.0.09-05.1--77.7" {
+			h.Errorf("the version is %q", version)
+		}
 	})
 }
 

@@ -71,7 +71,7 @@ func TestPoolThatWasImportedHoldsNothingUp(t *testing.T) {
 func TestPoolThatIsNeverReachedHoldsNothingUpForEver(t *testing.T) {
 	for name, wrong := range map[string]func(*testArray){
 		"unreachable":  func(a *testArray) { a.fails = array.ErrTimeout },
-		"incompatible": func(a *testArray) { a.health.Version = "1.0" },
+		"incompatible": func(a *testArray) { a.health.Version = "19.08" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inPools(t, func(h *testPools) { wrong(h.addPool("a", "fast")) }, func(h *testPools) {

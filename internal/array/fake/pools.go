@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 )
@@ -112,7 +113,7 @@ func (s *state) controllers(c *call) (answer, *refusal) {
 		e.text("iscsi_ip", ip4)
 		e.text("iscsi_ipv6", ip6)
 		e.text("mgmt-ip", ip4)
-		e.text("software-ver", set.Version)
+		e.text("software-ver", cmp.Or(set.Software, set.Version))
 		e.text("heartbeat1", "ok")
 		e.text("heartbeat2", "ok")
 		e.text("vpsa_chap_user", set.CHAPUser)

@@ -117,6 +117,8 @@ type Settings struct {
 	Token string `json:"token"`
 	// Version of the software.
 	Version string `json:"version"`
+	// Software is what the controllers say of theirs; empty for Version.
+	Software string `json:"software,omitempty"`
 	// Serial tells arrays apart: it is in the name and in the iSCSI target.
 	Serial uint32 `json:"serial"`
 	// Portals are the addresses of both controllers; Active is the index of the one that works, or -1.

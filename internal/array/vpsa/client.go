@@ -44,6 +44,8 @@ type client struct {
 	blind   bool
 	// grows has the volumes that are growing, by ID, each with a channel that closes at the end.
 	grows sync.Map
+	// release is the version that the array has said last.
+	release atomic.Pointer[string]
 }
 
 // Format keeps what a client is made of out of logs.

@@ -3,9 +3,10 @@ package vpsa
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"time"
 
 	"github.com/katbox/katbox/internal/array"
 )
@@ -57,7 +58,11 @@ func (c *client) Health(ctx context.Context) (array.Health, error) {
 	return h, nil
 }
 
-// version is the array's release; empty where it does not tell, as old ones do not.
+// versionTime is how long the array may take to say its version.
+const versionTime = 5 * time.Second
+
+// version is the array's release; empty where it never said it. No public client asks for that, so it proves nothing that
+// there is no answer, or one that makes no sense: controllers and pools were told just now.
 func (c *client) version(ctx context.Context) (string, error) {
 	var version string
 	read := func(d *json.Decoder) error {
@@ -72,11 +77,17 @@ func (c *client) version(ctx context.Context) (string, error) {
 	for _, name := range versionNames {
 		fields[name] = read
 	}
-	err := c.get(ctx, call{pattern: "vpsaversion", check: true, fields: fields})
-	if refused := (*Error)(nil); errors.As(err, &refused) && !errors.Is(err, array.ErrCredentials) {
-		return "", nil
+	err := c.send(ctx, call{method: http.MethodGet, pattern: "vpsaversion", check: true, fields: fields, limit: min(versionTime, c.timeout)})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", err
+	case err == nil && version != "":
+		c.release.Store(&version)
 	}
-	return version, err
+	if last := c.release.Load(); last != nil {
+		return *last, nil
+	}
+	return "", nil
 }
 
 // versionNames are the fields in which the version may stand.

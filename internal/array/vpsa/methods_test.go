@@ -56,14 +56,57 @@ func TestNoActiveController(t *testing.T) {
 	})
 }
 
-// TestOldArray tells no version but that of its controllers.
-func TestOldArray(t *testing.T) {
-	a := newArray(t, fake.Options{})
-	must(a.Fail(fake.Fault{Kind: fake.Refuse, Path: "/api/vpsaversion.json", Text: "unknown request"}))(t)
-	h := must(newClient(t, &wire{array: a}).Health(within(t)))(t)
-	if h.Version == "" {
-		t.Errorf("the health is %+v", h)
+// TestVersionThatIsNotTold: no public client asks for the version, so it proves nothing if an array has no answer to that.
+func TestVersionThatIsNotTold(t *testing.T) {
+	for name, f := range map[string]fake.Fault{
+		"404":          {Kind: fake.HTTP, Status: 404},
+		"a page":       {Kind: fake.HTML},
+		"a 404 page":   {Kind: fake.HTML, Status: 404},
+		"forbidden":    {Kind: fake.HTTP, Status: 403},
+		"a failure":    {Kind: fake.HTTP, Status: 502},
+		"refused":      {Kind: fake.Refuse, Status: 5},
+		"no answer":    {Kind: fake.LoseAnswer},
+		"half of it":   {Kind: fake.Cut, Bytes: 9},
+		"no end of it": {Kind: fake.Hang},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newArray(t, fake.Options{})
+				must(0, a.Change(func(s *fake.Settings) { s.Software = "22.06-9" }))(t)
+				w := &wire{array: a}
+				c := newClient(t, w)
+				f.Path = "/api/vpsaversion.json"
+				fault := must(a.Fail(f))(t)
+				look := func(want string) {
+					t.Helper()
+					before, began := w.count(), time.Now()
+					if h := must(c.Health(within(t)))(t); h.Version != want {
+						t.Errorf("the version is %q, want %q", h.Version, want)
+					}
+					if n, took := w.count()-before, time.Since(began); n != 3 || took > 10*time.Second {
+						t.Errorf("%d requests in %s", n, took)
+					}
+				}
+				look("22.06-9")
+				a.Heal(fault)
+				look("22.06-sp1-123")
+				must(a.Fail(f))(t)
+				look("22.06-sp1-123") // what it said last
+			})
+		})
 	}
+}
+
+// TestNoVersionInTime: the caller has given up, and an array that has said nothing of its version is none without one.
+func TestNoVersionInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newArray(t, fake.Options{})
+		must(a.Fail(fake.Fault{Kind: fake.Hang, Path: "/api/vpsaversion.json"}))(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := newClient(t, &wire{array: a}).Health(ctx)
+		wantError(t, err, array.ErrTimeout)
+	})
 }
 
 func TestCreateSendsOptions(t *testing.T) {
