@@ -179,6 +179,7 @@ func (a *memArray) GrowVolume(_ context.Context, id string, to array.Size) (arra
 	return a.view(v), nil
 }
 
+// RenameVolume is what a person may do.
 func (a *memArray) RenameVolume(_ context.Context, id, name string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

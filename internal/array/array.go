@@ -30,8 +30,6 @@ type Array interface {
 	CloneVolume(ctx context.Context, c NewClone) (Volume, error)
 	// GrowVolume makes a volume at least as large as said. It never shrinks one.
 	GrowVolume(ctx context.Context, id string, to Size) (Volume, error)
-	// RenameVolume changes a volume's display name.
-	RenameVolume(ctx context.Context, id, name string) error
 	// CommentVolume changes a volume's comment.
 	CommentVolume(ctx context.Context, id, comment string) error
 	// DeleteVolume deletes a volume; one that does not exist is deleted. ErrAttached, ErrHasSnapshots:

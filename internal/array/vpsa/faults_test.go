@@ -99,14 +99,6 @@ var operations = []operation{
 		}
 		return nil
 	}},
-	{"rename", func(ctx context.Context, w *world) error {
-		return w.client.RenameVolume(ctx, first, "new")
-	}, func(w *world) error {
-		if v, n := w.volume("new"); n != 1 || v.ID != first {
-			return fmt.Errorf("%d volumes have the name", n)
-		}
-		return nil
-	}},
 	{"comment", func(ctx context.Context, w *world) error {
 		return w.client.CommentVolume(ctx, first, "other")
 	}, func(w *world) error {

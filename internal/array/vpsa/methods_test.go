@@ -202,8 +202,6 @@ func TestErrorsOfMethods(t *testing.T) {
 			{"grow by nothing", volume(c.GrowVolume(ctx, first, 50*array.GiB)), nil},
 			{"create too large", volume(c.CreateVolume(ctx, array.NewVolume{Name: "v", Size: 1_000 * array.GiB})), array.ErrNoRoom},
 			{"clone of nothing", volume(c.CloneVolume(ctx, array.NewClone{Name: "v", Group: "cg-00000099"})), array.ErrNotFound},
-			{"rename", c.RenameVolume(ctx, first, "two"), array.ErrExists},
-			{"rename what is gone", c.RenameVolume(ctx, "volume-00000099", "v"), array.ErrNotFound},
 			{"comment on what is gone", c.CommentVolume(ctx, "volume-00000099", "v"), array.ErrNotFound},
 			{"delete what is attached", c.DeleteVolume(ctx, first), array.ErrAttached},
 			{"delete what has snapshots", c.DeleteVolume(ctx, second), array.ErrHasSnapshots},

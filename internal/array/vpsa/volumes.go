@@ -69,25 +69,6 @@ func only[W any](c *client, kind, name string, found []W, id func(W) string) (W,
 		array.ErrExists, kind, id(found[0]), id(found[1]), c.endpoint, name)
 }
 
-// RenameVolume changes the display name.
-func (c *client) RenameVolume(ctx context.Context, id, name string) error {
-	done := func(ctx context.Context) (bool, error) {
-		v, err := c.Volume(ctx, id)
-		return v.Name == name, err
-	}
-	if is, err := done(ctx); is || err != nil {
-		return err
-	}
-	if other, err := c.named(ctx, name); err == nil {
-		return fmt.Errorf("%w: %q is volume %s", array.ErrExists, name, other.ID)
-	} else if !errors.Is(err, array.ErrNotFound) {
-		return err
-	}
-	return c.settle(ctx, c.change(ctx, call{
-		method: http.MethodPost, pattern: "volumes/{id}/rename", id: id, body: map[string]any{"new_name": name},
-	}), done)
-}
-
 // CommentVolume changes the comment.
 func (c *client) CommentVolume(ctx context.Context, id, comment string) error {
 	if v, err := c.Volume(ctx, id); err != nil || v.Comment == comment {

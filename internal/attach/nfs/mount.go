@@ -56,7 +56,9 @@ func mountExport(e export, source, target string, r request) error {
 	if err != nil {
 		return err
 	}
-	return explain(mount.FileSystem(source, target, r.fsType(), r.flags, r.data(server)), e, r, server)
+	return explain(r.negotiate(func(one request) error {
+		return mount.FileSystem(source, target, one.fsType(), one.flags, one.data(server))
+	}), e, r, server)
 }
 
 // compareAt compares what is mounted at a target with what should be.

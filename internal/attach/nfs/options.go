@@ -1,11 +1,14 @@
 package nfs
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
@@ -13,7 +16,7 @@ import (
 
 // request is what the options ask for.
 type request struct {
-	// version is 4.2, 4.1, 4.0 or 3.
+	// version is 4.2, 4.1, 4.0 or 3, or newest4.
 	version string
 	// flags are those of mount(2); own are the options of NFS, without those that the other fields hold.
 	flags mount.Flags
@@ -26,8 +29,17 @@ type request struct {
 	clientAddress netip.Addr
 }
 
-// versions are the values of vers.
+// versions are the values of vers, newest4 besides: the newest 4.x that both sides speak.
 var versions = []string{"4.2", "4.1", "4.0", "3"}
+
+const newest4 = "4"
+
+// ofProgram are options that mount.nfs acts on by itself, or that Linux takes and ignores. Here they change nothing: the
+// kubelet repeats a mount that failed. true: with a number as value.
+var ofProgram = map[string]bool{"bg": false, "fg": false, "retry": true, "intr": false, "nointr": false}
+
+// transports are other ways to write proto.
+var transports = []string{"tcp", "tcp6", "rdma"}
 
 // switches are the options without a value. Those with true are for NFS 3 alone.
 var switches = map[string]bool{
@@ -61,22 +73,16 @@ var onlyVersion3 = []string{"local_lock", "mountproto", "mountport"}
 
 // hints say what to write instead of an option that is refused.
 var hints = map[string]string{
-	"addr":         "the daemon finds the address of the export's host",
-	"mountaddr":    "the daemon finds the address of the export's host",
-	"minorversion": "write vers=4.1 instead of vers=4,minorversion=1",
-	"bg":           "the kubelet tries again by itself",
-	"fg":           "the kubelet tries again by itself",
-	"retry":        "the kubelet tries again by itself",
-	"intr":         "Linux has ignored it since 2.6.25",
-	"nointr":       "Linux has ignored it since 2.6.25",
-	"udp":          "NFS needs TCP here",
-	"tcp":          "write proto=tcp",
+	"addr":      "the daemon finds the address of the export's host",
+	"mountaddr": "the daemon finds the address of the export's host",
+	"udp":       "NFS needs TCP here; leave it out",
 }
 
 // parseOptions reads mount options. The error is volume.ErrInvalid, and names the option that is not acceptable.
 func parseOptions(options []string) (request, error) {
 	r := request{version: versions[0]}
 	locks := false
+	var minor string
 	var err error
 	var own []string
 	if r.flags, own = mount.SplitOptions(options); len(own) < len(options) {
@@ -86,15 +92,28 @@ func parseOptions(options []string) (request, error) {
 		name, value, hasValue := strings.Cut(option, "=")
 		switch name {
 		case "vers", "nfsvers":
-			if !slices.Contains(versions, value) {
+			if value != newest4 && !slices.Contains(versions, value) {
 				return r, refuse(option, "is none of "+strings.Join(versions, ", "))
 			}
 			r.version = value
+			continue
+		case "minorversion":
+			minor = value
 			continue
 		case "clientaddr":
 			if r.clientAddress, err = parseAddress(value); err != nil {
 				return r, refuse(option, "is not an IP address")
 			}
+			continue
+		}
+		if number, ok := ofProgram[name]; ok && number == hasValue {
+			if _, err := strconv.ParseUint(value, 10, 32); number && err != nil {
+				return r, refuse(option, "is not a number")
+			}
+			continue
+		}
+		if slices.Contains(transports, name) && !hasValue {
+			r.proto = name
 			continue
 		}
 		if err := known(name, value, hasValue, option); err != nil {
@@ -107,6 +126,11 @@ func parseOptions(options []string) (request, error) {
 		locks = locks || name == "lock" || name == "nolock"
 		r.own = append(r.own, option)
 	}
+	if minor != "" {
+		if r.version += "." + minor; !slices.Contains(versions, r.version) {
+			return r, refuse("minorversion="+minor, "makes no version of vers=4: write one of "+strings.Join(versions, ", "))
+		}
+	}
 	for _, option := range r.own {
 		name, _, _ := strings.Cut(option, "=")
 		if r.version != "3" && (switches[name] || slices.Contains(onlyVersion3, name)) {
@@ -118,6 +142,25 @@ func parseOptions(options []string) (request, error) {
 			"or lock, for which the node has to run rpc.statd")
 	}
 	return r, nil
+}
+
+// negotiate calls mount until it succeeds: for newest4 with one version after the other, as long as one side does not
+// speak it, else once.
+func (r request) negotiate(mount func(request) error) (err error) {
+	if r.version != newest4 {
+		return mount(r)
+	}
+	for _, r.version = range versions {
+		if r.version == "3" {
+			break
+		}
+		err = mount(r)
+		// A kernel that does not know the version says EINVAL.
+		if !errors.Is(err, unix.EPROTONOSUPPORT) && !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+	}
+	return err
 }
 
 // known tells whether an option of NFS is one that is passed on to the kernel.

@@ -57,6 +57,10 @@ func TestOptions(t *testing.T) {
 		{"noatime,nosuid,nocto", four, "nfs4", "vers=4.2,nocto,proto=tcp,addr=10.0.0.1", unix.MS_NOATIME | unix.MS_NOSUID},
 		{"vers=4.0,clientaddr=10.0.0.9", four, "nfs4", "vers=4.0,proto=tcp,addr=10.0.0.1,clientaddr=10.0.0.9", 0},
 		{"noexec,exec", four, "nfs4", "vers=4.2,proto=tcp,addr=10.0.0.1", unix.MS_RELATIME},
+		// Those of PersistentVolumes that were made for mount.nfs.
+		{"bg,intr,retry=10000,vers=4.1,tcp", four, "nfs4", "vers=4.1,proto=tcp,addr=10.0.0.1", 0},
+		{"fg,nointr,hard,minorversion=1,vers=4", four, "nfs4", "vers=4.1,hard,proto=tcp,addr=10.0.0.1", 0},
+		{"nfsvers=4,minorversion=0,rdma", four, "nfs4", "vers=4.0,proto=rdma,addr=10.0.0.1", 0},
 		{"vers=3,nolock", four, "nfs", "vers=3,nolock,proto=tcp,addr=10.0.0.1,mountproto=tcp,mountaddr=10.0.0.1", 0},
 		{"vers=3,lock,mountport=20048,mountproto=udp6,local_lock=none", six, "nfs",
 			"vers=3,lock,mountport=20048,mountproto=udp6,local_lock=none,proto=tcp6,addr=fd00::1,mountaddr=fd00::1", 0},
@@ -81,7 +85,6 @@ func split(options string) []string {
 func TestOptionsThatAreRefused(t *testing.T) {
 	for options, named := range map[string]string{
 		"hard,no-such-option":     "no-such-option",
-		"vers=4":                  "vers=4",
 		"vers=2":                  "vers=2",
 		"nfsvers=4.3":             "nfsvers=4.3",
 		"vers":                    "vers",
@@ -100,9 +103,12 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"sec=sys:krb5":            "sec=sys:krb5",
 		"proto=udp":               "proto=udp",
 		"udp":                     "udp",
-		"bg":                      "bg",
-		"intr":                    "intr",
-		"retry=5":                 "retry",
+		"proto=udp6":              "proto=udp6",
+		"retry":                   "retry",
+		"retry=x":                 "retry=x",
+		"bg=1":                    "bg=1",
+		"vers=4,minorversion=3":   "minorversion=3",
+		"vers=4.1,minorversion=1": "minorversion=1",
 		"nolock":                  "nolock",
 		"vers=4.1,local_lock=all": "local_lock",
 		"vers=3":                  "nolock",
@@ -126,6 +132,40 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	} {
 		if _, err := parseOptions([]string{option}); !errors.Is(err, volume.ErrInvalid) {
 			t.Errorf("%s: %v", option, err)
+		}
+	}
+}
+
+// TestVersion4IsTheNewestThatBothSpeak, as with mount.nfs; a version with its minor number is that one.
+func TestVersion4IsTheNewestThatBothSpeak(t *testing.T) {
+	for _, tt := range []struct {
+		option, speaks string
+		refusal        error
+		tried          string
+		want           error
+	}{
+		{"vers=4", "4.2", nil, "4.2", nil},
+		{"vers=4", "4.1", unix.EPROTONOSUPPORT, "4.2 4.1", nil},
+		{"nfsvers=4", "4.0", unix.EINVAL, "4.2 4.1 4.0", nil}, // a kernel without the newer ones
+		{"vers=4", "3", unix.EPROTONOSUPPORT, "4.2 4.1 4.0", unix.EPROTONOSUPPORT},
+		{"vers=4", "none", unix.EACCES, "4.2", unix.EACCES},
+		{"vers=4.2", "4.1", unix.EPROTONOSUPPORT, "4.2", unix.EPROTONOSUPPORT},
+		{"noatime", "4.1", unix.EPROTONOSUPPORT, "4.2", unix.EPROTONOSUPPORT},
+	} {
+		r, err := parseOptions([]string{tt.option})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tried []string
+		err = r.negotiate(func(one request) error {
+			tried = append(tried, one.version)
+			if one.version == tt.speaks {
+				return nil
+			}
+			return tt.refusal
+		})
+		if got := strings.Join(tried, " "); got != tt.tried || !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+			t.Errorf("%s where %s is spoken: tried %s, %v; want %s, %v", tt.option, tt.speaks, got, err, tt.tried, tt.want)
 		}
 	}
 }

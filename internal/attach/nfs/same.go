@@ -64,6 +64,9 @@ func shows(options []string, option string) bool {
 			got, err := strconv.ParseUint(is, 10, 64)
 			return err == nil && got <= wanted
 		}
+		if name == "vers" && value == newest4 {
+			return strings.HasPrefix(is, newest4+".")
+		}
 		return is == value || name == "lookupcache" && strings.HasPrefix(value, "pos") && strings.HasPrefix(is, "pos")
 	}
 	return true

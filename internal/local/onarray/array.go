@@ -211,11 +211,6 @@ func (p *pool) GrowVolume(ctx context.Context, id string, to array.Size) (array.
 	return words(v), changed(err)
 }
 
-// RenameVolume is refused: the name is the ID.
-func (p *pool) RenameVolume(context.Context, string, string) error {
-	return fmt.Errorf("%w: a volume on a node keeps its name", array.ErrRefused)
-}
-
 // CommentVolume changes a volume's comment.
 func (p *pool) CommentVolume(ctx context.Context, id, comment string) error {
 	_, err := p.on.CommentVolume(ctx, p.uuid, id, comment)
