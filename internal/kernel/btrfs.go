@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -76,6 +78,37 @@ func SnapshotSubvolume(dir int, name string, from int, readOnly bool, group uint
 		arguments.flags |= SubvolumeReadOnly
 	}
 	return do("SnapshotSubvolume", object{dir, name}, func() error { return ioctl(dir, create, unsafe.Pointer(arguments)) })
+}
+
+// NestedSubvolume returns the path of a subvolume in the one that fd is in, from the directory fd; empty where there is
+// none, and its ID where the path is too long, or gone by now. Of several it is any one. The empty directories of a
+// snapshot that stand for such are none. It needs Linux 4.18.
+func NestedSubvolume(fd int) (path string, err error) {
+	const references, lookUp, most = 0xd000943d, 0xd000943e, 255 // BTRFS_IOC_GET_SUBVOL_ROOTREF, BTRFS_IOC_INO_LOOKUP_USER
+	// This is struct btrfs_ioctl_get_subvol_rootref_args.
+	var nested struct {
+		from  uint64
+		found [most]struct{ tree, dir uint64 }
+		items uint8
+		_     [7]uint8
+	}
+	err = IgnoreEINTR(func() error { return ioctl(fd, references, unsafe.Pointer(&nested)) })
+	if errors.Is(err, unix.EOVERFLOW) { // there are more than that
+		err = nil
+	}
+	if err != nil || nested.items == 0 {
+		return "", err
+	}
+	// This is struct btrfs_ioctl_ino_lookup_user_args.
+	one := struct {
+		dir, tree uint64
+		name      [256]byte
+		path      [3824]byte
+	}{dir: nested.found[0].dir, tree: nested.found[0].tree}
+	if err := IgnoreEINTR(func() error { return ioctl(fd, lookUp, unsafe.Pointer(&one)) }); err != nil {
+		return fmt.Sprintf("subvolume %d", one.tree), nil
+	}
+	return unix.ByteSliceToString(one.path[:]) + unix.ByteSliceToString(one.name[:]), nil
 }
 
 // EnableQuotaGroups makes a btrfs count what quota groups use; that it does is no error. simple: a block counts for

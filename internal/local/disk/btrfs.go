@@ -75,11 +75,33 @@ func (s subvolumes) clone(_ context.Context, r, from local.Record, project uint3
 		return err
 	}
 	defer origin.Close()
+	if err := whole(r, from, origin); err != nil {
+		return err
+	}
 	_, part := s.part(r)
 	if err := kernel.SnapshotSubvolume(int(part.Fd()), r.Name, int(origin.Fd()), r.IsSnapshot(), group); err != nil {
 		return fmt.Errorf("take a snapshot of %s: %w", from.Name, err)
 	}
+	// A pod may have made one meanwhile.
+	if err := whole(r, from, origin); err != nil {
+		return err
+	}
 	return kernel.Syncfs(int(part.Fd()))
+}
+
+// whole refuses an origin that a pod has made a subvolume in, which takes no privileges: the kernel's snapshot has an
+// empty directory there. To take snapshots of those as well would make a copy of several moments.
+func whole(r, from local.Record, origin *os.File) error {
+	nested, err := kernel.NestedSubvolume(int(origin.Fd()))
+	if err != nil || nested == "" {
+		return wrap(err, "look for subvolumes in %s", from.Name)
+	}
+	field := "volume_content_source"
+	if r.IsSnapshot() {
+		field = "source_volume_id"
+	}
+	return volume.Invalid(field, fmt.Sprintf("is %s, in which a pod has made the btrfs subvolume %.200q: the copy would lack all that is in "+
+		"there; make it a directory, or delete it (btrfs subvolume delete)", from.Name, nested))
 }
 
 func (s subvolumes) grow(r local.Record, project uint32) error {

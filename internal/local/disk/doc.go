@@ -26,8 +26,9 @@
 //
 // A subvolume of btrfs counts in a quota group of its own, whose number is that of a project. With simple quotas
 // (Linux 6.7), which a new pool turns on where btrfs has none, a subvolume that a pod makes in its volume counts in
-// the same group, and the limit is hard. With the older kind of quotas a pod could leave its group in that way: such a
-// disk gets images. What a copy has in common with its origin counts for the origin alone.
+// the same group, unless the pod asks the kernel for another list of groups: the limit is not hard. With the older kind
+// of quotas any such subvolume would leave the group: such a disk gets images. What a copy has in common with its origin
+// counts for the origin alone. A volume with subvolumes in it is not copied, because btrfs would leave those out.
 //
 // Any user may write to the top of a new directory or subvolume. That of a file system on an image is root's, as on
 // the disks of arrays: a pod that is not root sets fsGroup.
