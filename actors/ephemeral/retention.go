@@ -153,10 +153,8 @@ func (r *retention) pressure(m *messages.Pressure) {
 	r.factor, r.scarcer = m.Factor, m.Scarcer
 	r.owed = r.owed || m.NoSpace && r.early
 	r.asking = r.asking && !m.Answers
-	if m.Factor >= 1 {
-		r.making.Relax()
-	}
-	r.judged(r.making.Measured(m.Lacking, m.Short, m.Came, m.Answers, m.Erased...))
+	r.making.Measured(m.Lacking, m.Short, m.Came, m.Answers, m.Erased...)
+	r.judged(r.making.Judge(m.Factor < 1))
 	r.queue.Recheck()
 	r.deleteDue()
 }

@@ -162,7 +162,7 @@ func (b burst) play(t *testing.T, dir string) (o burstOutcome) {
 	<-watching
 	o.left = left()
 	o.gone = kept - o.left
-	if strings.Contains(d.stdout.String(), "panic") || t.Failed() {
+	if strings.Contains(d.stdout.String(), "panic") || o.late > time.Second || t.Failed() {
 		t.Logf("%s", d.stdout)
 	}
 	return o

@@ -2,6 +2,7 @@ package lifespan
 
 import (
 	"maps"
+	"math"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -145,7 +146,7 @@ func (m *Making) Ask() {
 // Measured notes what was lacking at a measurement, and what of this was missing up to the brink.
 // The measurement shows what those volumes took that are erased, and that so much came free since
 // the one before. answer: it is the one that was asked for.
-func (m *Making) Measured(lacking, short, came volume.Size, answer bool, erased ...volume.ID) Verdict {
+func (m *Making) Measured(lacking, short, came volume.Size, answer bool, erased ...volume.ID) {
 	switch {
 	case m.early > 0:
 		m.yield.Came = m.yield.Came.Add(came)
@@ -164,13 +165,17 @@ func (m *Making) Measured(lacking, short, came volume.Size, answer bool, erased 
 	}
 	m.falling = m.known && (lacking.Bytes > m.lacking.Bytes || lacking.Inodes > m.lacking.Inodes)
 	m.lacking, m.short, m.known = lacking, short, true
-	return m.judge()
 }
 
-// judge judges what was deleted early. After a bad verdict the next volume is judged alone.
-func (m *Making) judge() Verdict {
+// Judge judges what was deleted early, after a measurement. After a bad verdict the next volume is judged alone.
+// Without pressure there is no bad verdict, and those that were not judged are forgotten. What came may then be of
+// others that are on their way, and have to be judged once there is pressure again.
+func (m *Making) Judge(pressure bool) Verdict {
 	after := fewDeletions
-	if m.futile {
+	switch {
+	case !pressure:
+		after = math.MaxInt
+	case m.futile:
 		after = 1
 	}
 	volumes := m.yield.Volumes
@@ -181,6 +186,13 @@ func (m *Making) judge() Verdict {
 	case MakesNone:
 		m.futile, m.proven = true, 0
 	}
+	if !pressure {
+		came := m.yield.Came
+		if m.early == 0 {
+			came = volume.Size{}
+		}
+		m.yield, m.proven = Yield{Came: came}, 0
+	}
 	return verdict
 }
 
@@ -190,9 +202,6 @@ func (m *Making) GiveUp() Yield {
 	m.yield, m.futile, m.proven = Yield{}, true, 0
 	return y
 }
-
-// Relax forgets what came so far of deletions that were not judged: there is no pressure any more.
-func (m *Making) Relax() { m.yield, m.proven = Yield{}, 0 }
 
 // Trust forgets the last verdict: what has caused it may be over.
 func (m *Making) Trust() { m.futile = false }

@@ -40,7 +40,8 @@ func TestYield(t *testing.T) {
 				id := volume.ID(fmt.Sprint(i))
 				m.Begin(id, tt.each, true)
 				m.End(id, true)
-				got := m.Measured(tt.lacking, none, tt.came, false, id)
+				m.Measured(tt.lacking, none, tt.came, false, id)
+				got := m.Judge(true)
 				if got != want {
 					t.Errorf("verdict %d is %v, want %v: %+v", i, got, want, m.yield)
 				}
@@ -60,7 +61,8 @@ func TestYieldAfterABadVerdict(t *testing.T) {
 	m.Measured(lacks, none, none, true)
 	try := func(came volume.Size) (v Verdict) {
 		m.Begin("csi-1", size, true)
-		return m.Measured(lacks, none, came, false, "csi-1")
+		m.Measured(lacks, none, came, false, "csi-1")
+		return m.Judge(true)
 	}
 	for i, want := range []Verdict{NoVerdict, NoVerdict, MakesNone, MakesNone, MakesRoom, NoVerdict} {
 		came := none
@@ -79,8 +81,45 @@ func TestYieldAfterABadVerdict(t *testing.T) {
 	m.Ask()
 	m.Measured(lacks, none, size, true)
 	m.Begin("csi-1", size, false)
-	if got := m.Measured(lacks, none, size, false, "csi-1"); got != NoVerdict || m.Doubtful() {
+	m.Measured(lacks, none, size, false, "csi-1")
+	if got := m.Judge(true); got != NoVerdict || m.Doubtful() {
 		t.Errorf("verdict %v of a volume that expired", got)
+	}
+}
+
+// TestRoomSeenBefore the measurement that shows what made it is theirs all the same.
+func TestRoomSeenBefore(t *testing.T) {
+	none, size, lacks := volume.Size{}, volume.Size{Bytes: 16 << 20, Inodes: 2}, volume.Size{Bytes: 1 << 30}
+	ids := []volume.ID{"csi-1", "csi-2", "csi-3", "csi-4"}
+	for name, tt := range map[string]struct {
+		// whether there is pressure when the room comes, and when that of the deletions shows
+		first, then bool
+		came        volume.Size
+		want        Verdict
+	}{
+		"there is room":               {false, false, size, MakesRoom},
+		"there is room for a moment":  {false, true, size, MakesRoom},
+		"others made it":              {false, false, none, NoVerdict},
+		"others made it for a moment": {false, true, none, MakesNone},
+		"there is none":               {true, true, none, MakesNone},
+	} {
+		m := NewMaking()
+		m.Ask()
+		m.Measured(lacks, none, none, true)
+		for _, id := range ids {
+			m.Begin(id, size, true)
+		}
+		m.Measured(lacks, none, tt.came, false)
+		if got := m.Judge(tt.first); got != NoVerdict {
+			t.Errorf("%s: %v of those that are on their way", name, got)
+		}
+		m.Measured(lacks, none, none, false, ids...)
+		if got := m.Judge(tt.then); got != tt.want {
+			t.Errorf("%s: %v, want %v: %+v", name, got, tt.want, m.yield)
+		}
+		if m.Judge(false); m.yield != (Yield{}) {
+			t.Errorf("%s: without pressure %+v is left", name, m.yield)
+		}
 	}
 }
 
@@ -109,7 +148,7 @@ func TestMoreAreOnTheirWay(t *testing.T) {
 		"as many as made room": {func(*Making) {}, 100, 30},
 		"half of the retained": {func(*Making) {}, 40, 20},
 		"a bad verdict":        {func(m *Making) { m.GiveUp() }, 40, 5},
-		"no pressure any more": {func(m *Making) { m.Relax() }, 40, 5},
+		"no pressure any more": {func(m *Making) { m.Judge(false) }, 40, 5},
 	} {
 		m := NewMaking()
 		m.Ask()
@@ -117,6 +156,7 @@ func TestMoreAreOnTheirWay(t *testing.T) {
 		for range 30 {
 			m.Begin("csi-1", size, true)
 			m.Measured(lacks, volume.Size{}, size, false, "csi-1")
+			m.Judge(true)
 		}
 		tt.then(&m)
 		begun := 0
