@@ -78,7 +78,7 @@ func (l *life) live(ctx context.Context) {
 		s.Ended(l.pod)
 	}
 	if removed := l.removal(); removed != nil {
-		l.removeByForce(ctx)
+		l.removeByForce(ctx, removed.Choice%4 == 1)
 		return
 	}
 	l.finish(ctx)
@@ -136,16 +136,17 @@ func (l *life) removeUnderDriver(ctx context.Context, f *workload.PlannedFault) 
 }
 
 // removeByForce is what somebody does who cleans a node up by hand: the mounts
-// are taken away and the pod's directory is removed, and nobody unpublishes.
-func (l *life) removeByForce(ctx context.Context) {
+// are taken away and the pod's directory is removed, and nobody unpublishes. After a
+// reboot the kubelet does the same, and may leave a part of the directory for ever.
+func (l *life) removeByForce(ctx context.Context, leave bool) {
 	for _, v := range l.pod.Volumes {
-		if err := faults.Uproot(v.Story); err != nil {
+		if err := faults.Uproot(v.Story, leave); err != nil {
 			l.churn.failed(v, err)
 			l.finish(ctx)
 			return
 		}
 	}
-	if err := l.churn.node.forget(l.pod); err != nil {
+	if err := l.churn.node.forget(l.pod, leave); err != nil {
 		l.stage.findings.Add(history.Completed, nil, fmt.Sprintf("pod %s: %v", l.planned.UID, err))
 	}
 	l.stage.injected.add(workload.PodRemoved)

@@ -115,6 +115,7 @@ var needs = map[fake.Bug]need{
 	fake.EntersMounts:      faulty(workload.ForeignMount, 4, 2*time.Second),
 	fake.FollowsVolumeLink: faulty(workload.VolumeSymlink, 4, 0),
 	fake.KeepsOrphans:      faulty(workload.PodRemoved, 8, 0),
+	fake.TrustsDirectories: faulty(workload.PodRemoved, 12, 0),
 	fake.RefusesWhenFull:   faulty(workload.DiskFull, 2, 2*time.Second),
 	fake.RefusesRepeats:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
 	fake.RefusesUnknown:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},

@@ -48,13 +48,16 @@ func (n *node) restart(ctx context.Context, away time.Duration) error {
 	return n.start()
 }
 
-// forget has the kubelet remove a pod's directories under the driver. Without a
-// kubelet nobody does.
-func (n *node) forget(p *kubelet.Pod) error {
+// forget has the kubelet remove a pod's directories under the driver, or all that it
+// does not leave behind. Without a kubelet nobody does.
+func (n *node) forget(p *kubelet.Pod, leave bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.kubelet == nil {
 		return nil
+	}
+	if leave {
+		return n.kubelet.LeaveBehind(p)
 	}
 	return n.kubelet.Forget(p)
 }

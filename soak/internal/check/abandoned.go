@@ -9,13 +9,8 @@ import (
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
-const (
-	// abandonedLooks is how many abandoned volumes are looked at in a second.
-	abandonedLooks = 50
-	// longestScan is how often the driver looks for pods that are gone, at the
-	// least.
-	longestScan = time.Minute
-)
+// abandonedLooks is how many abandoned volumes are looked at in a second.
+const abandonedLooks = 50
 
 // abandoned is a volume that the kubelet will never unpublish.
 type abandoned struct {
@@ -62,10 +57,8 @@ func (c *Checker) Abandoned(v *history.Volume) {
 
 // orphanTime is how long the driver may take to notice that a pod is gone: it
 // looks now and then for the first time, and now and then until the grace is
-// over.
-func (c *Checker) orphanTime() time.Duration {
-	return c.cfg.OrphanGrace + 2*min(c.cfg.OrphanGrace/4, longestScan) + time.Second
-}
+// over, each time within half of the grace.
+func (c *Checker) orphanTime() time.Duration { return 2*c.cfg.OrphanGrace + time.Second }
 
 // lookAtSomeAbandoned looks at the next ones in turn.
 func (c *Checker) lookAtSomeAbandoned(n int) {

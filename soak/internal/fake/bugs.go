@@ -44,6 +44,7 @@ const (
 	LeavesMounts      Bug = "leaves mounts for a while"
 	KeepsTrash        Bug = "keeps the trash"
 	KeepsOrphans      Bug = "keeps orphans"                            // a removed pod
+	TrustsDirectories Bug = "keeps what a kubelet left a directory of" // a removed pod
 	TrustsWallClock   Bug = "trusts the wall clock"                    // a step of the clock
 	TakesAnyID        Bug = "takes any volume ID"                      // bad calls
 	AnswersVaguely    Bug = "answers bad input vaguely"                // bad calls
@@ -126,18 +127,19 @@ var breaks = map[Bug]history.Promise{
 	MountsTwice:       history.AnyOrder,
 	KeepsRecords:      history.NoLeak,
 	LeaksMemory:       history.NoLeak, LeaksDescriptors: history.NoLeak, LeaksThreads: history.NoLeak,
-	LeavesHidden:    history.NoLeak,
-	LeavesTargets:   history.NoLeak,
-	LeavesMounts:    history.NoLeak,
-	KeepsTrash:      history.NoLeak,
-	KeepsOrphans:    history.NoLeak,
-	TrustsWallClock: history.Monotonic,
-	TakesAnyID:      history.BadInput,
-	AnswersVaguely:  history.BadInput,
-	IgnoresUnknown:  history.BadInput,
-	CostsMore:       history.FlatCost,
-	MountsWritable:  history.ReadOnly,
-	ListsPublished:  history.ListsTrue, ListsOthers: history.ListsTrue, ListsTwice: history.ListsTrue,
+	LeavesHidden:      history.NoLeak,
+	LeavesTargets:     history.NoLeak,
+	LeavesMounts:      history.NoLeak,
+	KeepsTrash:        history.NoLeak,
+	KeepsOrphans:      history.NoLeak,
+	TrustsDirectories: history.NoLeak,
+	TrustsWallClock:   history.Monotonic,
+	TakesAnyID:        history.BadInput,
+	AnswersVaguely:    history.BadInput,
+	IgnoresUnknown:    history.BadInput,
+	CostsMore:         history.FlatCost,
+	MountsWritable:    history.ReadOnly,
+	ListsPublished:    history.ListsTrue, ListsOthers: history.ListsTrue, ListsTwice: history.ListsTrue,
 	ListsForgets: history.ListsTrue, ListsStale: history.ListsTrue,
 	ReadsLinks: history.ReadsInside, ReadsMounts: history.ReadsInside,
 	ReadsAnother: history.ReadsTrue, ReadsBeside: history.ReadsTrue, ReadsHalf: history.ReadsTrue,

@@ -232,7 +232,8 @@ func (r *run) adopt(ctx context.Context) {
 	missing := make(map[string]time.Time)
 	for r.cfg.Bug != KeepsOrphans && pause(ctx, max(r.cfg.OrphanGrace/4, sweepInterval)) {
 		for _, v := range r.disk.all(true) {
-			if exists(filepath.Join(r.cfg.Kubelet, "pods", v.pod)) {
+			left := r.cfg.Bug != TrustsDirectories && v.target != "" && !exists(v.target)
+			if exists(filepath.Join(r.cfg.Kubelet, "pods", v.pod)) && !left {
 				delete(missing, v.id)
 				continue
 			}

@@ -137,9 +137,14 @@ func Undercut(v *history.Volume) error {
 }
 
 // Uproot takes the mount away from the target and notes that the pod's directory
-// is about to follow, as somebody does who cleans a node up by hand.
-func Uproot(v *history.Volume) error {
-	v.Afflict(workload.PodRemoved, "the target is unmounted and the pod's directory removed by hand")
+// is about to follow, as somebody does who cleans a node up by hand; or that a part
+// of it stays, as with a kubelet after a reboot.
+func Uproot(v *history.Volume, leave bool) error {
+	how := "the target is unmounted and the pod's directory removed by hand"
+	if leave {
+		how = "the target is unmounted, and the kubelet leaves a part of the pod's directory behind"
+	}
+	v.Afflict(workload.PodRemoved, how)
 	if err := host.Unmount(v.Target); err != nil {
 		return fmt.Errorf("take the mount away: %w", err)
 	}

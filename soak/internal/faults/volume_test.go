@@ -152,7 +152,7 @@ func TestUndercut(t *testing.T) {
 func TestUproot(t *testing.T) {
 	v := published(t)
 	before := time.Now()
-	try(t, Uproot(v))
+	try(t, Uproot(v, false))
 	if mounted, err := host.MountedAt(v.Target); mounted || err != nil {
 		t.Errorf("mounted: %t, %v", mounted, err)
 	}

@@ -23,6 +23,8 @@ type API struct {
 	inUse map[string]bool
 	// attachments are the VolumeAttachments, by handle.
 	attachments map[string]*attachment
+	// left are the pods of which a kubelet has left a part of the directory for ever, by UID.
+	left map[string]bool
 }
 
 // Create puts a pod on the node.
@@ -66,6 +68,23 @@ func (a *API) forget(p *Pod) bool {
 	a.finish(p)
 	close(p.forgotten)
 	return true
+}
+
+// leave notes that a part of the pod's directory stays for ever.
+func (a *API) leave(p *Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.left == nil {
+		a.left = make(map[string]bool)
+	}
+	a.left[p.Plan.UID] = true
+}
+
+// isLeft tells whether a part of a pod's directory stays for ever, and the pod is gone.
+func (a *API) isLeft(uid string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.left[uid]
 }
 
 // adopt puts a pod on the node that is over already: there is nothing left of it

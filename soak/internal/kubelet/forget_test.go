@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -96,4 +97,29 @@ func TestForgottenPodAfterACrash(t *testing.T) {
 	r.await("pod p gone", 1)
 	r.equal("publish p-a")
 	r.heardAll("volume p-a forgotten", "pod p gone")
+}
+
+// TestLeaveBehind: the target goes, the file beside it stays, and no later kubelet unpublishes the volume. The pod may
+// come again.
+func TestLeaveBehind(t *testing.T) {
+	r := newRig(t, nil)
+	r.start()
+	p := r.create("p", inline("a"))
+	r.await("pod p mounted", 1)
+	target := p.Volumes[0].Story.Target
+	if err := r.kubelet.LeaveBehind(p); err != nil {
+		t.Fatal(err)
+	}
+	r.await("pod p gone", 1)
+	if _, err := os.Lstat(target); err == nil {
+		t.Error("the target is there")
+	}
+	if _, err := readVolumeData(filepath.Dir(target)); err != nil {
+		t.Error(err)
+	}
+	r.kubelet.Crash()
+	r.start()
+	r.create("q", inline("a"))
+	r.await("pod q mounted", 1)
+	r.equal("publish p-a", "publish q-a")
 }

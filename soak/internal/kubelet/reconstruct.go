@@ -51,7 +51,7 @@ type reconstruction struct {
 // pod adds the volumes of one pod's directory.
 func (r reconstruction) pod(uid string) error {
 	p, known := r.known[uid]
-	if known && p.phase == forgotten || uid == testbed.DaemonPod {
+	if known && p.phase == forgotten || !known && r.api.isLeft(uid) || uid == testbed.DaemonPod {
 		return nil
 	}
 	if !known {

@@ -51,6 +51,28 @@ func (k *Kubelet) removeDirs(p *Pod) error {
 // go on, but their outcome is ignored. What cannot be removed is left. It is an
 // error if the pod is not on the node, or goes already, or the kubelet crashed.
 func (k *Kubelet) Forget(p *Pod) error {
+	return k.forget(p, "the directories of its pod are removed and no unpublish comes", func() {
+		for _, v := range p.Volumes {
+			k.forgetDirs(v)
+		}
+		// It may well be that the driver has left something there.
+		_ = removePodDir(k.cfg.Root, p.Plan.UID)
+	})
+}
+
+// LeaveBehind is Forget by a kubelet that stops at the file beside the target, as one does with a pod that was gone
+// after a reboot (kubernetes#105536): the rest of the pod's directory stays for ever, and no later kubelet makes
+// anything of it.
+func (k *Kubelet) LeaveBehind(p *Pod) error {
+	return k.forget(p, "its target is removed, the file beside it stays for ever, and no unpublish comes", func() {
+		k.cfg.API.leave(p)
+		for _, v := range p.Volumes {
+			k.removeEach(v, v.Story.Target)
+		}
+	})
+}
+
+func (k *Kubelet) forget(p *Pod, how string, remove func()) error {
 	about := key{pod: p.Plan.UID}
 	began := make(chan error, 1)
 	alive := k.post(func() {
@@ -75,12 +97,12 @@ func (k *Kubelet) Forget(p *Pod) error {
 	}
 	defer k.group.Done()
 	for _, v := range p.Volumes {
-		v.Story.Note("kubelet forgot it: the directories of its pod are removed and no unpublish comes")
-		k.forgetDirs(v)
+		v.Story.Note("kubelet forgot it: %s", how)
+	}
+	remove()
+	for _, v := range p.Volumes {
 		k.tell(v, Forgotten)
 	}
-	// It may well be that the driver has left something there.
-	_ = removePodDir(k.cfg.Root, p.Plan.UID)
 	k.post(func() { k.pending.end(about, false, time.Now()) })
 	return nil
 }
@@ -93,6 +115,10 @@ func (k *Kubelet) forgetDirs(v *Volume) {
 	if isMounted, err := k.cfg.Mounted(target); err == nil && !isMounted {
 		paths = append([]string{target}, paths...)
 	}
+	k.removeEach(v, paths...)
+}
+
+func (k *Kubelet) removeEach(v *Volume, paths ...string) {
 	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			v.Story.Note("left: %v", err)

@@ -199,7 +199,7 @@ const (
 	BusyTarget    FaultKind = "busy-target"    // a process holds the target after its pod, for For
 	ForeignMount  FaultKind = "foreign-mount"  // something is bind-mounted in the data directory, until For after the deadline
 	NestedMount   FaultKind = "nested-mount"   // something is bind-mounted through the target and stays after the pod, for For
-	PodRemoved    FaultKind = "pod-removed"    // the pod's directory is removed under the driver, by the kubelet or by hand
+	PodRemoved    FaultKind = "pod-removed"    // the pod's directory is removed under the driver, or all but a file that stays
 	VolumeRemoved FaultKind = "volume-removed" // the data directory is removed under the driver
 	VolumeSymlink FaultKind = "volume-symlink" // the data directory is replaced by a symlink that leads outside
 )
