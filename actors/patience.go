@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -27,7 +28,7 @@ func (p *Progress) String() string {
 		return ""
 	}
 	if s := p.step.Load(); s != nil && s.text != "" {
-		return fmt.Sprintf("waits for %s since %s, ", s.text, s.since.Format(time.RFC3339))
+		return fmt.Sprintf("waits for %s since %s, ", s.text, duration.When(s.since))
 	}
 	return ""
 }
@@ -98,7 +99,7 @@ func (s *subject) dismiss(callers []waiting) (left []waiting) {
 			s.Late(s.id, op.began)
 		}
 		m.Fail(fmt.Errorf("%w: %s: %s %sruns since %s and goes on; the same call gets its outcome", kind, s.name, op.Name,
-			op.Progress, op.began.Format(time.RFC3339)))
+			op.Progress, duration.When(op.began)))
 	}
 	return left
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -178,7 +179,7 @@ func (s *Supervisor) route(m messages.Request) {
 		e.waiting = append(e.waiting, m)
 	case parked:
 		m.Fail(fmt.Errorf("%w: the actor of volume %s failed %d times and is restarted at %s; its failures are in the log",
-			volume.ErrUnavailable, id, e.failures, e.restartAt.Format(time.RFC3339)))
+			volume.ErrUnavailable, id, e.failures, duration.When(e.restartAt)))
 	}
 }
 

@@ -15,6 +15,9 @@ const maxStep = time.Second
 // other: so it comes to the same time to the nanosecond as the record on disk, and a list goes on
 // where it was after a restart.
 //
+// People read the wall clock. What is told to them is told: a time from before a step as if the wall
+// clock had been right all along.
+//
 // The zero clock is ready to use.
 type clock struct {
 	mu   sync.Mutex
@@ -46,4 +49,18 @@ func (c *clock) at(now time.Time) time.Time {
 		return now
 	}
 	return t
+}
+
+// told returns a time as people are to see it: by the wall clock as it is now. A time without a reading of the
+// monotonic clock stays.
+func (c *clock) told(t time.Time) time.Time { return c.toldAt(t, time.Now()) }
+
+func (c *clock) toldAt(t, now time.Time) time.Time {
+	c.at(now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.IsZero() || !hasBoth(t) {
+		return t
+	}
+	return c.base.Add(t.Sub(c.base))
 }

@@ -213,7 +213,7 @@ func TestNamespaceLosesItsOldest(t *testing.T) {
 
 // TestDeadlinesInDescriptions: pressure moves them, except where a person or --min-lifespan says else.
 func TestDeadlinesInDescriptions(t *testing.T) {
-	env := &environment{Config: Config{MinLifespan: time.Hour}}
+	env := &environment{Config: Config{MinLifespan: time.Hour}, clock: &clock{}}
 	for _, tt := range []struct {
 		name   string
 		hold   volume.Hold

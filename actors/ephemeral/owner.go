@@ -80,12 +80,13 @@ func sum(all []volume.Holding) []volume.Holding {
 
 // countHoldings counts the volumes that are in the lists.
 func (v *volumes) countHoldings(m *messages.CountHoldings) {
+	v.tell()
 	// Both only grow, so their sum is another one whenever one of them is.
 	answer := messages.Holdings{Version: 1 + v.retention.queue.Changes() + v.visits}
 	if answer.Version != m.Version {
 		answer.All = v.retention.queue.Holdings()
 		for _, a := range v.visited {
-			at := a.Unpublished.Round(0)
+			at := v.clock.told(a.Unpublished).Round(0)
 			answer.All = append(answer.All, volume.Holding{Namespace: a.Namespace, NamespaceUID: a.Owner.NamespaceUID, Verdict: a.Owner.Verdict,
 				Volumes: 1, Newest: at, Oldest: at})
 		}

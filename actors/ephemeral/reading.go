@@ -3,6 +3,7 @@ package ephemeral
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lifespan"
@@ -98,6 +99,9 @@ func (v *volumes) look(id volume.ID) (retained.Asleep, bool) {
 	return v.retention.queue.Look(id)
 }
 
+// tell lets what the queue returns be what people are to see.
+func (v *volumes) tell() { v.retention.queue.Follow(v.clock.now()) }
+
 func (v *volumes) describe(id volume.ID) (volume.Description, error) {
 	asleep, ok := v.look(id)
 	if !ok {
@@ -108,6 +112,7 @@ func (v *volumes) describe(id volume.ID) (volume.Description, error) {
 
 // description describes a volume under a pressure factor.
 func (e *environment) description(r volume.Record, size volume.Size, factor float64) volume.Description {
+	r.Published, r.Unpublished = e.clock.told(r.Published).Round(time.Second), e.clock.told(r.Unpublished)
 	d := volume.Description{Record: r, Size: size}
 	d.LimitNotEnforced = r.Terms.Limit != (volume.Size{}) && !e.Quota.Enforces(r.Project)
 	if r.Phase == volume.Retained {
@@ -120,6 +125,7 @@ func (e *environment) description(r volume.Record, size volume.Size, factor floa
 func errNotFound(id volume.ID) error { return fmt.Errorf("%w: volume %s", volume.ErrNotFound, id) }
 
 func (v *volumes) listRetained(m *messages.ListRetained) {
+	v.tell()
 	asleep, next := v.retention.queue.Newest(m.Selection, listSlice)
 	page := volume.Page{Volumes: make([]volume.Description, 0, len(asleep)), Next: next}
 	for _, a := range asleep {
@@ -133,6 +139,7 @@ func (v *volumes) listRetained(m *messages.ListRetained) {
 func (v *volumes) addVisited(page *volume.Page, s volume.Selection) {
 	found := len(page.Volumes)
 	for _, a := range v.visited {
+		a.Unpublished = v.clock.told(a.Unpublished)
 		if s.Selects(a.Record) && (page.Next.IsZero() || a.Key().Compare(page.Next) > 0) {
 			page.Volumes = append(page.Volumes, v.description(a.Record, a.Size, v.retention.factor))
 		}

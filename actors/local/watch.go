@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
@@ -43,7 +44,7 @@ func (k *keeper) look(p *pool) {
 	p.timer = time.AfterFunc(k.WatchInterval, func() { root.Send(self, &lookDue{p}) })
 	if !p.looking.IsZero() {
 		if time.Since(p.looking) >= k.WatchInterval {
-			k.fail(p, problemf(volume.ErrUnavailable, "its disk does not answer since %s", p.looking.Format(time.RFC3339)))
+			k.fail(p, problemf(volume.ErrUnavailable, "its disk does not answer since %s", duration.When(p.looking)))
 		}
 		p.again = true
 		return

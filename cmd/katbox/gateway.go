@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/uplink"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -56,7 +56,7 @@ func reportStates(w io.Writer, all []uplink.State) {
 	for _, s := range all {
 		fmt.Fprintf(w, "%s %s ", s.Target, s.Address)
 		if !s.Since.IsZero() {
-			fmt.Fprintf(w, "connected since %s ", s.Since.UTC().Format(time.RFC3339))
+			fmt.Fprintf(w, "connected since %s ", duration.When(s.Since))
 		}
 		if s.Err != nil {
 			fmt.Fprint(w, volume.OneLine(s.Err))

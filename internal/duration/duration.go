@@ -1,5 +1,6 @@
 // Package duration reads and writes durations as people write them, including days, weeks
-// and years: 90m, 1.5h, 3d, 2w, 1d12h. A day has 24 hours and a year 365 days.
+// and years: 90m, 1.5h, 3d, 2w, 1d12h. A day has 24 hours and a year 365 days. It also says when
+// something was, whatever the wall clock showed then.
 package duration
 
 import (

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -169,18 +170,18 @@ func (r *Registry) states(pick func(name string, n *node) bool) []NodeState {
 		}
 		switch l := n.look(); {
 		case l.connected && l.skipped:
-			states = append(states, NodeState{Node: n.name, Conn: n, Since: l.failed, Reason: NotAnswering})
+			states = append(states, NodeState{Node: n.name, Conn: n, Since: duration.ByNow(l.failed), Reason: NotAnswering})
 		case l.connected:
 			states = append(states, NodeState{Node: n.name, Conn: n})
 		case should || !synced:
-			states = append(states, NodeState{Node: n.name, Since: l.lost, Reason: NotConnected})
+			states = append(states, NodeState{Node: n.name, Since: duration.ByNow(l.lost), Reason: NotConnected})
 		default:
 			r.forget(n)
 		}
 	}
 	for name, since := range expected {
 		if pick(name, nil) {
-			states = append(states, NodeState{Node: name, Since: latest(r.started, since), Reason: NotConnected})
+			states = append(states, NodeState{Node: name, Since: duration.ByNow(latest(r.started, since)), Reason: NotConnected})
 		}
 	}
 	slices.SortFunc(states, func(a, b NodeState) int { return strings.Compare(a.Node, b.Node) })

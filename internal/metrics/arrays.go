@@ -2,9 +2,12 @@ package metrics
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/katbox/katbox/internal/duration"
 )
 
 // arrays are metrics of the volumes of remote arrays. Without that part of the daemon there are none: each
@@ -17,7 +20,7 @@ type arrays struct {
 	staged     *prometheus.GaugeVec
 	sessions   *prometheus.GaugeVec
 	waiting    *prometheus.GaugeVec
-	since      *prometheus.GaugeVec
+	since      *moment
 }
 
 func newArrays(r *prometheus.Registry) arrays {
@@ -32,8 +35,8 @@ func newArrays(r *prometheus.Registry) arrays {
 		staged:   gaugeVec(r, "array_staged_volumes", "Volumes of arrays that are staged on the node, by protocol.", "protocol"),
 		sessions: gaugeVec(r, "array_sessions", "iSCSI sessions of the node with arrays: up, or down while volumes need them.", "state"),
 		waiting:  gaugeVec(r, "array_waiting_operations", "Operations on volumes that wait for an array that does not answer."),
-		since: gaugeVec(r, "array_waiting_since_timestamp_seconds",
-			"When the oldest of the operations that wait for an array began, as Unix time; 0 if none waits."),
+		since: register(r, newMoment("array_waiting_since_timestamp_seconds",
+			"When the oldest of the operations that wait for an array began, as Unix time; 0 if none waits.")),
 	}
 }
 
@@ -79,9 +82,35 @@ func (m *Metrics) ArraySessions(up, down int) {
 // ArrayWaits sets how many operations wait for an array, and since when the oldest does.
 func (m *Metrics) ArrayWaits(operations int, since time.Time) {
 	m.arrays.waiting.WithLabelValues().Set(float64(operations))
-	seconds := 0.0
-	if operations > 0 {
-		seconds = float64(since.UnixMilli()) / 1000
+	if operations == 0 {
+		since = time.Time{}
 	}
-	m.arrays.since.WithLabelValues().Set(seconds)
+	m.arrays.since.at.Store(&since)
+}
+
+// moment is a metric of a time, which goes by the wall clock of each scrape; 0 for the zero time. It is absent until
+// it is first set.
+type moment struct {
+	desc *prometheus.Desc
+	at   atomic.Pointer[time.Time]
+}
+
+func newMoment(name, help string) *moment {
+	return &moment{desc: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, nil)}
+}
+
+// Describe is for the registry.
+func (m *moment) Describe(to chan<- *prometheus.Desc) { to <- m.desc }
+
+// Collect is for the registry.
+func (m *moment) Collect(to chan<- prometheus.Metric) {
+	at := m.at.Load()
+	if at == nil {
+		return
+	}
+	seconds := 0.0
+	if !at.IsZero() {
+		seconds = float64(duration.ByNow(*at).UnixMilli()) / 1000
+	}
+	to <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, seconds)
 }

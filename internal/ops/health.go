@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -95,9 +96,9 @@ func (h *health) answer(ctx context.Context) error {
 	defer h.mu.Unlock()
 	switch {
 	case time.Since(h.answered) > maxAge:
-		return errors.Join(fmt.Errorf("nothing is known since %s", h.answered.Format(time.RFC3339)), h.unwell)
+		return errors.Join(fmt.Errorf("nothing is known since %s", duration.When(h.answered)), h.unwell)
 	case h.unwell != nil:
-		return fmt.Errorf("since %s: %w", h.since.Format(time.RFC3339), h.unwell)
+		return fmt.Errorf("since %s: %w", duration.When(h.since), h.unwell)
 	}
 	return nil
 }

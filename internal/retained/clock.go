@@ -9,10 +9,11 @@ import (
 // monotonic clock if the times carry a reading: a step of the wall clock moves no deadline.
 //
 // People and the records on disk need a reading of the wall clock too. It is derived from a base,
-// another time that was kept since the last step, and is off by maxStep at most.
+// which follows the steps of the wall clock: a time that was kept before one reads as if the wall
+// clock had been right all along. It is off by maxStep at most.
 type clock struct {
 	origin time.Time // the first time that was kept
-	base   time.Time // the first time that was kept since the last step
+	base   time.Time // the first time that was kept or followed since the last step
 }
 
 const (
@@ -23,25 +24,44 @@ const (
 )
 
 // keep returns what to keep of t. Times may be some 290 years apart.
-func (c *clock) keep(t time.Time) (since int64, base time.Time) {
+func (c *clock) keep(t time.Time) (since int64) {
 	if t.IsZero() {
-		return never, t
+		return never
 	}
 	if c.origin.IsZero() {
 		*c = clock{origin: t, base: t}
 	}
-	if step := t.Round(0).Sub(c.base.Round(0)) - t.Sub(c.base); step.Abs() > maxStep {
-		c.base = t
+	return int64(t.Sub(c.origin))
+}
+
+// follow takes over what the wall clock shows now, and reports whether it was stepped.
+func (c *clock) follow(now time.Time) (stepped bool) {
+	if c.origin.IsZero() {
+		return false
 	}
-	return int64(t.Sub(c.origin)), c.base
+	// Without monotonic readings both differences are the same.
+	step := now.Round(0).Sub(c.base.Round(0)) - now.Sub(c.base)
+	if step.Abs() > maxStep {
+		c.base = now
+		return true
+	}
+	return false
 }
 
 // time returns a time that was kept.
-func (c *clock) time(since int64, base time.Time) time.Time {
+func (c *clock) time(since int64) time.Time {
 	if since == never {
 		return time.Time{}
 	}
-	return base.Add(time.Duration(since) - base.Sub(c.origin))
+	return c.base.Add(time.Duration(since) - c.base.Sub(c.origin))
+}
+
+// first returns a time that was kept as it reads by the wall clock of the first one.
+func (c *clock) first(since int64) time.Time {
+	if since == never {
+		return time.Time{}
+	}
+	return c.origin.Add(time.Duration(since))
 }
 
 // since returns t as what keep would return, and keeps nothing.

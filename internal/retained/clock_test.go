@@ -26,37 +26,38 @@ func (s stepped) at(began time.Time) time.Time {
 	return t
 }
 
-// TestClock keeps times between which the wall clock was stepped.
+// TestClock keeps times between which the wall clock was stepped. All of them go by the last step.
 func TestClock(t *testing.T) {
 	began := time.Now()
 	for name, steps := range map[string][]stepped{
 		"none":           {{0, 0}, {time.Hour, 0}, {-time.Hour, 0}},
 		"ahead and back": {{0, 0}, {1, time.Hour}, {2, time.Hour}, {3, 0}, {4, -time.Hour}},
 		"slowly":         {{0, 0}, {1, time.Second}, {2, 2 * time.Second}, {3, 3 * time.Second}, {4, 4 * time.Second}},
-		"oldest last":    {{0, 365 * 24 * time.Hour}, {-70 * 365 * 24 * time.Hour, 0}},
+		"oldest last":    {{0, 365 * 24 * time.Hour}, {-70 * 365 * 24 * time.Hour, 365 * 24 * time.Hour}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c clock
-			type kept struct {
-				since int64
-				base  time.Time
-			}
-			var all []kept
+			var all []int64
 			for _, s := range steps {
-				since, base := c.keep(s.at(began))
-				all = append(all, kept{since, base})
+				c.follow(s.at(began))
+				all = append(all, c.keep(s.at(began)))
 			}
-			for i, k := range all {
-				want := steps[i].at(began)
-				if want.Sub(began) != steps[i].passed || want.Round(0).Sub(began.Round(0)) != steps[i].passed+steps[i].step {
-					t.Fatalf("%v is not a time after %+v", want, steps[i])
+			last := steps[len(steps)-1]
+			for i, since := range all {
+				want := stepped{steps[i].passed, last.step}.at(began)
+				if want.Sub(began) != steps[i].passed || want.Round(0).Sub(began.Round(0)) != steps[i].passed+last.step {
+					t.Fatalf("%v is not a time after %+v", want, last)
 				}
-				got := c.time(k.since, k.base)
+				got := c.time(since)
 				if got.Sub(began) != want.Sub(began) {
 					t.Errorf("%d: monotonic clock %v, want %v", i, got.Sub(began), want.Sub(began))
 				}
 				if off := got.Round(0).Sub(want.Round(0)); off < -maxStep || off > maxStep {
 					t.Errorf("%d: the wall clock is off by %v", i, off)
+				}
+				first := stepped{steps[i].passed, steps[0].step}.at(began)
+				if got := c.first(since); got.Round(0) != first.Round(0) || got.Sub(began) != steps[i].passed {
+					t.Errorf("%d: by the first reading it is %v, want %v", i, got, first)
 				}
 			}
 		})
@@ -68,7 +69,9 @@ func TestStepMovesNoDeadline(t *testing.T) {
 	began := time.Now()
 	q := newQueue(t)
 	for i, step := range []time.Duration{0, 100 * time.Hour, -100 * time.Hour} {
-		q.Push(volume.Record{ID: volume.ID('a' + rune(i))}.Retain(stepped{time.Duration(i) * time.Minute, step}.at(began), time.Hour))
+		now := stepped{time.Duration(i) * time.Minute, step}.at(began)
+		q.Follow(now)
+		q.Push(volume.Record{ID: volume.ID('a' + rune(i))}.Retain(now, time.Hour))
 	}
 	for i, id := range []volume.ID{"a", "b", "c"} {
 		deadline, _ := nextDue(q, 1)

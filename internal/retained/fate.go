@@ -14,12 +14,11 @@ type fate struct {
 	outcome  volume.Outcome
 	lifespan time.Duration
 	terms    volume.Terms
-	base     time.Time // goes with the time of unpublishing; see [clock]
-	inText   bool      // each entry has the terms in its text, because there are too many fates
+	inText   bool // each entry has the terms in its text, because there are too many fates
 }
 
-func fateOf(r *volume.Record, base time.Time) fate {
-	return fate{phase: r.Phase, outcome: r.Outcome, lifespan: r.Lifespan, terms: r.Terms, base: base}
+func fateOf(r *volume.Record) fate {
+	return fate{phase: r.Phase, outcome: r.Outcome, lifespan: r.Lifespan, terms: r.Terms}
 }
 
 func (f fate) clone() fate { return f }

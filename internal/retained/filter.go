@@ -74,7 +74,7 @@ func (f *filter) matches(n number) bool {
 	case !f.owned && !s.inText:
 		return true
 	}
-	published, rest := cutSeconds(rest, f.table.unpublished(n))
+	published, rest := cutSeconds(rest, f.table.first(n))
 	if s.inText {
 		own, of := cutSpace(rest)
 		own.inText = false

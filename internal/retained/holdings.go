@@ -6,7 +6,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Changes returns another number than before if a volume has come or gone since.
+// Changes returns another number than before if a volume has come or gone since, or the wall clock was stepped.
 func (q *Queue) Changes() uint64 { return q.index.changes }
 
 // Holdings returns how many retained volumes there are of each namespace, in no order. What it costs
@@ -35,6 +35,13 @@ func (h *holdings) change(l *list) {
 		h.changed = map[*list]struct{}{}
 	}
 	h.changed[l], l.changed = struct{}{}, true
+}
+
+// recount counts all lists again.
+func (h *holdings) recount() {
+	for _, l := range h.lists {
+		h.change(l)
+	}
 }
 
 // drop takes out a list that is empty.

@@ -83,10 +83,10 @@ func (x *index) remove(n number) {
 
 // find returns where an entry is in its list, or where it is to be.
 func (x *index) find(l *list, n number) position {
-	if l.length > 0 && x.table.older(l.last(), n) {
+	if l.length > 0 && x.table.before(l.last(), n) {
 		return l.end() // most are inserted there
 	}
-	return l.search(func(m number) bool { return x.table.older(m, n) })
+	return l.search(func(m number) bool { return x.table.before(m, n) })
 }
 
 // since returns the position after all entries whose key is less than the given one.
@@ -106,19 +106,15 @@ func (x *index) memory() (bytes int) {
 
 // sortable is an entry with its time, which is expensive to look up.
 type sortable struct {
-	seconds     int64
-	nanoseconds int32
+	since int64
 	number
 }
 
-func (t *table) sortable(n number) sortable {
-	at := t.unpublished(n)
-	return sortable{at.Unix(), int32(at.Nanosecond()), n}
-}
+func (t *table) sortable(n number) sortable { return sortable{t.entry(n).since, n} }
 
 // compare orders entries by their keys.
 func (t *table) compare(a, b sortable) int {
-	if by := cmp.Or(cmp.Compare(a.seconds, b.seconds), cmp.Compare(a.nanoseconds, b.nanoseconds)); by != 0 {
+	if by := cmp.Compare(a.since, b.since); by != 0 {
 		return by
 	}
 	return strings.Compare(string(t.id(a.number)), string(t.id(b.number)))
@@ -128,14 +124,6 @@ func (t *table) compare(a, b sortable) int {
 func (t *table) wall(n number) time.Time { return t.unpublished(n).Round(0) }
 
 func (t *table) key(n number) volume.Key { return volume.Key{Unpublished: t.wall(n), ID: t.id(n)} }
-
-// older orders entries by their keys.
-func (t *table) older(n, m number) bool {
-	if by := t.wall(n).Compare(t.wall(m)); by != 0 {
-		return by < 0
-	}
-	return t.id(n) < t.id(m)
-}
 
 func (t *table) compareKey(n number, key volume.Key) int {
 	if by := t.wall(n).Compare(key.Unpublished); by != 0 {

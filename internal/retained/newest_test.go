@@ -191,13 +191,47 @@ func TestNewestGetsOn(t *testing.T) {
 	}
 }
 
-// TestNewestAfterAStep: the order is that of the wall clock, as people see it, and a page begins
-// where the one before ended.
-func TestNewestAfterAStep(t *testing.T) {
+// TestAfterAStep: once the queue follows a step of the wall clock all times that it returns are as far from now as
+// they truly are, those from before the step too; the list has its order by them, and a page begins where the one
+// before ended.
+func TestAfterAStep(t *testing.T) {
 	began := time.Now()
 	q := newQueue(t)
-	for i, step := range []time.Duration{0, 100 * time.Hour, -100 * time.Hour} {
-		q.Push(volume.Record{ID: volume.ID('a' + rune(i))}.Retain(stepped{time.Duration(i) * time.Minute, step}.at(began), time.Hour))
+	steps := []time.Duration{0, 100 * time.Hour, -100 * time.Hour}
+	published := began.Add(-time.Hour).Truncate(time.Second)
+	for i, step := range steps {
+		now := stepped{time.Duration(i) * time.Minute, step}.at(began)
+		before := q.Changes()
+		if q.Follow(now); i > 0 && q.Changes() == before {
+			t.Error("a step is no change")
+		}
+		r := volume.Record{ID: volume.ID('a' + rune(i)), Published: published}.Retain(now, time.Hour)
+		q.Push(r)
+		before = q.Changes()
+		if q.Follow(now.Add(time.Minute)); q.Changes() != before {
+			t.Error("without a step there is a change")
+		}
+	}
+	q.Push(volume.Record{ID: "late"}.Retain(stepped{90 * time.Second, 100 * time.Hour}.at(began), time.Hour)) // retained before the last step
+	now := stepped{time.Hour, -100 * time.Hour}.at(began)
+	q.Follow(now)
+	want := map[volume.ID]time.Duration{"a": time.Hour, "b": 59 * time.Minute, "c": 58 * time.Minute, "late": time.Hour - 90*time.Second}
+	for id, age := range want {
+		got, _ := q.Look(id)
+		if is := now.Round(0).Sub(got.Unpublished.Round(0)); (is - age).Abs() > maxStep {
+			t.Errorf("%s seems retained for %v, want %v", id, is, age)
+		}
+		if id != "late" && !got.Published.Equal(published) {
+			t.Errorf("%s seems published at %v, which was %v", id, got.Published, published)
+		}
+	}
+	h := q.Holdings()[0]
+	if oldest, newest := now.Round(0).Sub(h.Oldest), now.Round(0).Sub(h.Newest); (oldest-time.Hour).Abs() > maxStep ||
+		(newest-58*time.Minute).Abs() > maxStep {
+		t.Errorf("the oldest seems retained for %v, the newest for %v", oldest, newest)
+	}
+	if page, _ := q.Newest(volume.Selection{Since: now.Round(0).Add(-59*time.Minute - 15*time.Second), Limit: 9}, 9); len(page) != 3 {
+		t.Errorf("%d volumes are newer than 59m15s, want 3", len(page))
 	}
 	var ids []volume.ID
 	for s := (volume.Selection{Limit: 1}); ; {
@@ -209,7 +243,7 @@ func TestNewestAfterAStep(t *testing.T) {
 			break
 		}
 	}
-	if !slices.Equal(ids, []volume.ID{"b", "a", "c"}) {
+	if !slices.Equal(ids, []volume.ID{"c", "late", "b", "a"}) {
 		t.Errorf("listed %v", ids)
 	}
 }

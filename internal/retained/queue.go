@@ -48,6 +48,16 @@ type Queue struct {
 	tenants    tenants
 }
 
+// Follow tells the queue what the wall clock shows now. The times that the queue returns go by that: after a step
+// of the wall clock all of them are as far from now as they were before. It costs a subtraction, except after a step.
+// The caller does so before it asks for what people see; deadlines do not need it.
+func (q *Queue) Follow(now time.Time) {
+	if q.table.clock.follow(now) {
+		q.index.changes++
+		q.index.holdings.recount()
+	}
+}
+
 // Push adds a volume, in place of an older record of the same ID. A record in phase
 // [volume.Deleting], whose deletion a crash interrupted, is due at once. The queue does not keep
 // the targets of a record: a retained volume has none.

@@ -88,7 +88,7 @@ func (t *table) insert(r *volume.Record) number {
 	if t.byHash == nil {
 		t.byHash, t.seed = map[uint32]number{}, maphash.MakeSeed()
 	}
-	since, base := t.clock.keep(r.Unpublished)
+	since := t.clock.keep(r.Unpublished)
 	n := t.entries.alloc()
 	hash := t.hash(r.ID)
 	inSpace, fewSpaces := t.spaces.useFew(space{namespace: r.Namespace, namespaceUID: r.Owner.NamespaceUID, verdict: r.Owner.Verdict},
@@ -100,7 +100,7 @@ func (t *table) insert(r *volume.Record) number {
 	if !fewGroups {
 		inGroup = t.groups.use(group{space: inSpace, inText: true})
 	}
-	f := fateOf(r, base)
+	f := fateOf(r)
 	ofFate, fewFates := t.fates.useFew(f, maxGroups)
 	if !fewFates {
 		f.terms, f.inText = volume.Terms{}, true
@@ -121,7 +121,7 @@ func (t *table) write(n number, r *volume.Record, spaceInText, groupInText, fate
 	} else {
 		b = appendID(b, r.ID)
 	}
-	b = appendSeconds(appendText(appendPod(b, r.Pod), r.PodName), r.Published, t.unpublished(n))
+	b = appendSeconds(appendText(appendPod(b, r.Pod), r.PodName), r.Published, t.first(n))
 	if spaceInText {
 		b = appendSpace(b, r)
 	}
@@ -221,8 +221,12 @@ func (t *table) fate(n number) *fate { return t.fates.value(t.entry(n).fate) }
 
 // unpublished returns when a volume was unpublished.
 func (t *table) unpublished(n number) time.Time {
-	return t.clock.time(t.entry(n).since, t.fate(n).base)
+	return t.clock.time(t.entry(n).since)
 }
+
+// first returns when a volume was unpublished, as the time of publishing in its text refers to it: no step of the
+// wall clock moves that.
+func (t *table) first(n number) time.Time { return t.clock.first(t.entry(n).since) }
 
 // space returns whose namespace an entry is in. It is not to be changed.
 func (t *table) space(n number) *space { return t.spaces.value(t.group(n).space) }
@@ -261,8 +265,7 @@ func (t *table) record(n number) volume.Record {
 	id, rest := t.cutID(n, t.read(n))
 	pod, rest := cutPod(rest)
 	podName, rest := viewText(rest)
-	unpublished := t.unpublished(n)
-	published, rest := cutSeconds(rest, unpublished)
+	published, rest := cutSeconds(rest, t.first(n))
 	g, s, f := *t.group(n), *t.space(n), *t.fate(n)
 	if s.inText {
 		s, rest = cutSpace(rest)
@@ -282,7 +285,7 @@ func (t *table) record(n number) volume.Record {
 	}
 	return volume.Record{
 		ID: id, Pod: pod, Namespace: s.namespace, PodName: string(podName), VolumeName: g.volumeName, ServiceAccount: g.serviceAccount,
-		Owner: owner, Phase: f.phase, Published: published, Unpublished: unpublished, Lifespan: f.lifespan,
+		Owner: owner, Phase: f.phase, Published: published, Unpublished: t.unpublished(n), Lifespan: f.lifespan,
 		Terms: f.terms, Outcome: f.outcome, Hold: t.holds.of(n), Project: t.entry(n).project,
 	}
 }
@@ -299,7 +302,7 @@ func (t *table) read(n number) []byte {
 	return t.buf
 }
 
-// before orders by the time of unpublishing. The ID decides among equals, so that the order never
+// before orders by the time of unpublishing, as the keys do. The ID decides among equals, so that the order never
 // depends on chance.
 func (t *table) before(n, m number) bool {
 	if a, b := t.entry(n).since, t.entry(m).since; a != b {

@@ -91,12 +91,27 @@ func decodeTombstone(key, value []byte, m moment) (volume.Tombstone, error) {
 		By:     stored.By, Why: stored.Why,
 	}
 	if stored.Gone > 0 {
-		t.Gone = time.Unix(stored.Gone, 0)
+		t.Gone = m.gone(&stored, r.Unpublished)
 	}
 	if !math.IsNaN(stored.Factor) {
 		t.Factor = min(max(stored.Factor, 0), 1)
 	}
 	return t, checkTexts(t)
+}
+
+// gone returns when the volume of a tombstone was deleted. The wall clock may have been set since, and within a boot
+// the timeline knows better what it should have shown. The time for which a machine is off only the wall clock knows.
+func (m moment) gone(stored *storedTombstone, unpublished time.Time) time.Time {
+	shown := time.Unix(stored.Gone, 0)
+	now, ok := m.readingOf(stored.Record.Boot)
+	if !ok || stored.Kept < 0 || stored.Kept > int64(maxAge) || stored.Record.Boottime+stored.Kept < now-m.boottime {
+		return shown // of another boot
+	}
+	gone := unpublished.Add(time.Duration(stored.Kept)).Round(0)
+	if gone.Sub(shown).Abs() <= 2*time.Second { // it is cut to whole seconds, and so are others of that moment
+		return shown
+	}
+	return time.Unix(gone.Unix(), 0)
 }
 
 // goneKey returns the key of a tombstone. Keys are in the order of the numbers.

@@ -63,8 +63,9 @@ func TestTombstoneSaysEverything(t *testing.T) {
 	r := withPromise(retained("a", time.Now().Add(-time.Hour)), "why", true)
 	r.Owner = volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "ns-1", Kind: "Job", Name: "job"}
 	commit(t, s, put(r))
+	const kept = 61 * time.Minute
 	want := volume.Tombstone{
-		Record: r, Size: volume.Size{Bytes: 5, Inodes: 6}, Gone: time.Unix(1_800_000_000, 0), Kept: 61 * time.Minute,
+		Record: r, Size: volume.Size{Bytes: 5, Inodes: 6}, Gone: time.Unix(r.Unpublished.Add(kept).Unix(), 0), Kept: kept,
 		Reason: volume.ForInodes, Factor: 0.3, Free: volume.Size{Bytes: 7, Inodes: 8}, By: "ann", Why: "leaked key",
 	}
 	targets := want
@@ -377,5 +378,47 @@ func BenchmarkForget(b *testing.B) {
 			}
 			b.ReportMetric(float64(written)/float64(b.N), "pages/forget")
 		})
+	}
+}
+
+// TestGoneByTheClockOfNow: when a volume went is told by the wall clock as it is now, within the boot and by a daemon
+// that is started anew; of an earlier boot it is what the wall clock showed.
+func TestGoneByTheClockOfNow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wrong time.Duration
+		then  func(*machine)
+		// off is by how much it is wrong.
+		off time.Duration
+	}{
+		"nothing happens":                {0, func(m *machine) { m.run(time.Hour) }, 0},
+		"set ahead":                      {-11 * time.Hour, func(m *machine) { m.wrong = 0; m.run(time.Hour) }, 0},
+		"set back":                       {11 * time.Hour, func(m *machine) { m.run(time.Hour); m.wrong = 0 }, 0},
+		"set, and started anew":          {-11 * time.Hour, func(m *machine) { m.wrong = 0; m.down(time.Hour) }, 0},
+		"set while the daemon is down":   {-11 * time.Hour, func(m *machine) { m.stop(); m.wrong = 0; m.start() }, 0},
+		"off for two days":               {0, func(m *machine) { m.reboot(48*time.Hour, 0) }, 0},
+		"off for two days, then set":     {0, func(m *machine) { m.reboot(48*time.Hour, -time.Hour); m.wrong = 0; m.run(time.Hour) }, 0},
+		"wrong before a reboot, and set": {-11 * time.Hour, func(m *machine) { m.reboot(time.Minute, 0) }, -11 * time.Hour},
+	} {
+		m := newMachine(t)
+		m.s.KeepTombstones(9)
+		m.run(time.Hour)
+		m.wrong = tt.wrong
+		r := retained("a", m.wall())
+		commit(t, m.s, put(r))
+		m.run(2 * time.Hour)
+		r = load(t, m.s, m.wall())["a"]
+		went := m.now
+		commit(t, m.s, volume.Change{ID: "a", Tombstone: &volume.Tombstone{
+			Record: r, Gone: time.Unix(m.wall().Unix(), 0), Kept: m.wall().Sub(r.Unpublished),
+		}})
+		tt.then(m)
+		m.s.KeepTombstones(9)
+		page, err := m.s.Gone(all(5))
+		if err != nil || len(page.Tombstones) != 1 {
+			t.Fatalf("%s: %+v, %v; want one", name, page, err)
+		}
+		if got := page.Tombstones[0].Gone; (got.Sub(went) - tt.off).Abs() > 2*time.Second {
+			t.Errorf("%s: gone at %v, want %v and %v more", name, got, went, tt.off)
+		}
 	}
 }

@@ -24,7 +24,8 @@ type Record struct {
 	Targets []Target
 	// Published is when the pod's volume was first published, in whole seconds of the wall clock; a
 	// publish of a retained volume begins anew. It is zero for a volume that was found. It is for
-	// people: no deadline depends on it.
+	// people: no deadline depends on it. Until the daemon ends or the volume is retained it has a reading
+	// of the monotonic clock too, in case the wall clock is set.
 	Published time.Time
 	// Unpublished is when the volume was retained. It is zero before that.
 	Unpublished time.Time
@@ -106,7 +107,7 @@ func (r Record) Named(p Publication) Record {
 // Publish returns the record of a volume that is about to be mounted for p.
 func (r Record) Publish(p Publication, now time.Time) Record {
 	if !r.Phase.Live() {
-		r.Published = time.Unix(now.Unix(), 0)
+		r.Published = now.Add(-time.Duration(now.Nanosecond()))
 	}
 	r = r.Named(p)
 	if r.Terms == (Terms{}) {
@@ -122,6 +123,10 @@ func (r Record) Publish(p Publication, now time.Time) Record {
 func (r Record) Retain(now time.Time, lifespan time.Duration) Record {
 	r.Phase = Retained
 	r.Targets = nil
+	if !r.Published.IsZero() {
+		// By the wall clock as it is now.
+		r.Published = time.Unix(now.Add(r.Published.Sub(now)).Round(time.Second).Unix(), 0)
+	}
 	r.Unpublished = now
 	r.Lifespan = lifespan
 	return r
