@@ -34,10 +34,10 @@
 //	  | RemoveSnapshot, FindVolume, ListVolumes, ...  | what is gone
 //	  v                                               v
 //	+-------------------------------------------------------+  UsePool,    +------+
-//	| supervisor: the index of all resources; what concerns | DoubtPool    | pool |
-//	| several of them is decided here                       | -----------> |      |
+//	| supervisor: the index of all resources; what concerns | DoubtPool,   | pool |
+//	| several of them is decided here                       | PoolTook --> |      |
 //	+-------------------------------------------------------+              +------+
-//	 | requests,   ^ AtRest, Stuck,         ^ UsePool, DoubtPool              | how it is
+//	 | requests,   ^ AtRest, Stuck,         ^ UsePool, DoubtPool, PoolTook    | how it is
 //	 | Resume      | what a task has made   |                                 v
 //	 v             |                        |   ReservePool, ReleasePool  +---------+
 //	+--------------------------------------------+ ---------------------> | classes |

@@ -127,6 +127,16 @@ type DoubtPool struct {
 	Reply[struct{}]
 }
 
+// PoolTook says what the array of a pool has made of a request for a volume: one that it refused may be refused again.
+// Task -> supervisor -> pool.
+type PoolTook struct {
+	Routing
+	Needs pools.Needs
+	// Declined is why the array refused it; empty where it made the volume.
+	Declined string
+	Reply[struct{}]
+}
+
 // ReservePool asks for a pool with room for a new volume, or for the growth of one, and reserves that there until
 // ReleasePool.
 // Where none has room, retained volumes are evicted before the answer. The same volume asks again without harm.
@@ -146,8 +156,13 @@ type ReservePool struct {
 	Block, Copy bool
 	// Bytes is the volume's size.
 	Bytes int64
-	// Refused are pools whose arrays have just said that they have no room, whatever they said before.
-	Refused []string
+	// Protocol and Options are what the request says of them.
+	Protocol pools.Protocol
+	Options  map[string]string
+	// Refused are pools whose arrays have just said that they have no room, whatever they said before. Declined are those
+	// that have refused the volume for another reason, and why.
+	Refused  []string
+	Declined map[string]string
 	// Growth: the volume is there, in Pool, and is to have so many bytes more. What is kept free of new volumes is for it.
 	Growth bool
 	Reply[Reservation]

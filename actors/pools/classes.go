@@ -35,12 +35,6 @@ type countReserved struct {
 	messages.Reply[int]
 }
 
-// classStrict asks whether a class has the enforcement Strict. Pool -> classes.
-type classStrict struct {
-	class string
-	messages.Reply[bool]
-}
-
 // classes knows all classes and how their pools are. It chooses the pool for each new volume and keeps
 // room there, in one place, so that two volumes never take the same room; and it writes the classes'
 // status.
@@ -98,9 +92,8 @@ func (k *classes) Receive(c actor.Context) {
 			}
 		}
 		m.Send(n, nil)
-	case *classStrict:
-		c := k.classes[m.class]
-		m.Send(c != nil && c.object.Spec.Enforcement == v1alpha1.Strict, nil)
+	case *wantsOfClass:
+		m.Send(k.wants(m.class), nil)
 	case *messages.ReleasePool:
 		k.release(m)
 	case *messages.ClassCapacity:

@@ -21,7 +21,7 @@ func (v verdict) failed() bool { return v.status == metav1.ConditionFalse }
 
 // verdicts are all conditions of a pool but the one that sums them up.
 type verdicts struct {
-	reachable, compatible, configured, imported, healthy, capacity verdict
+	reachable, compatible, configured, imported, healthy, capacity, suitable verdict
 }
 
 // state is the state of a pool, which nothing but its conditions decides. A pool that is nearly full is
@@ -85,6 +85,7 @@ func (v verdicts) conditions(before []metav1.Condition, generation int64, deleti
 	set(v1alpha1.ConditionImported, v.imported)
 	set(v1alpha1.ConditionHealthy, v.healthy)
 	set(v1alpha1.ConditionCapacityHealthy, v.capacity)
+	set(v1alpha1.ConditionSuitable, v.suitable)
 	ready := good("Ready")
 	if state := v.state(deleting); state != v1alpha1.PoolReady {
 		ready = bad(string(state), v.reason(state))

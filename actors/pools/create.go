@@ -46,24 +46,36 @@ func (t *task) createVolume(ctx context.Context, n pools.NewVolume) (pools.Volum
 	return t.describeVolume(v), nil
 }
 
-// refusals bounds how many times an array may refuse a volume for which it should have room.
+// refusals bounds how many times arrays may refuse a volume for which they should have room.
 const refusals = 20
 
 // newVolumeIn makes a volume in a pool that has room. Where the array of one says that it has none after all,
-// retained volumes make room there, or another pool takes the volume.
+// retained volumes make room there, or another pool takes the volume; where it refuses the volume, another pool.
 func (t *task) newVolumeIn(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolume, c *claim) error {
-	var refused []string
-	for {
-		pool, err := t.newVolume(ctx, v, n, c, refused)
-		if pool == "" || !errors.Is(err, volume.ErrNoSpace) || isOpen(err) || len(refused) >= refusals {
+	not := refusedBy{declined: map[string]string{}}
+	for tried := 1; ; tried++ {
+		pool, err := t.newVolume(ctx, v, n, c, not)
+		switch {
+		case pool == "" || isOpen(err) || tried == refusals:
+			return err
+		case errors.Is(err, array.ErrDeclined):
+			not.declined[pool] = shortly(err)
+		case errors.Is(err, volume.ErrNoSpace):
+			not.full = append(not.full, pool)
+		default:
 			return err
 		}
-		refused = append(refused, pool)
 	}
 }
 
+// refusedBy are the pools whose arrays have refused a volume: they are full, or say another reason.
+type refusedBy struct {
+	full     []string
+	declined map[string]string
+}
+
 // newVolume chooses a pool, makes the resource, and then the volume. It returns the pool whose array was asked.
-func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolume, c *claim, refused []string,
+func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolume, c *claim, not refusedBy,
 ) (asked string, err error) {
 	from, err := t.findSource(ctx, n.Source)
 	if err != nil {
@@ -74,7 +86,8 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 		return "", err
 	}
 	ask := messages.ReservePool{
-		Volume: t.name, Class: n.Class, Bytes: size.Bytes(), Kind: n.Kind, Near: n.Near, Block: n.Block, Copy: from != nil, Refused: refused,
+		Volume: t.name, Class: n.Class, Bytes: size.Bytes(), Kind: n.Kind, Near: n.Near, Block: n.Block, Copy: from != nil,
+		Protocol: n.Protocol, Options: n.Options, Refused: not.full, Declined: maps.Clone(not.declined),
 	}
 	if from != nil {
 		ask.Pool = from.pool

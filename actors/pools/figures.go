@@ -27,6 +27,8 @@ type poolIs struct {
 	// full: it takes none because of its mode alone.
 	full   bool
 	counts poolCounts
+	// needs has what the pool lacks for some volumes.
+	needs abilities
 	// measured is when the array was asked for these numbers: what was made before is in them.
 	measured time.Time
 }
@@ -56,6 +58,7 @@ func (p *poolActor) figures() *poolIs {
 		name: p.name, class: p.object.Spec.ClassName, state: state, on: p.last.on, mode: p.mode, counts: p.counts, measured: p.last.began,
 		overcommit: share(p.object.Spec.Overcommit, 0), kind: kindOfPool(p.object), thresholds: thresholdsOf(p.object.Spec.CapacityThresholds),
 	}
+	f.needs = p.abilities()
 	if on := p.object.Spec.Local; on != nil {
 		f.promiseOnce(on, p.last.health.Disk)
 	}

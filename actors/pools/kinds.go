@@ -84,7 +84,11 @@ func (k *classes) groups(c *v1alpha1.PoolClass, m *messages.ReservePool) (groups
 // candidateFor is a pool for the allocator, which refuses what its disk cannot do.
 func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolIs, m *messages.ReservePool) pools.Candidate {
 	one := k.candidate(p, m.Volume)
-	if one.Refuses != "" || p.kind != pools.KindLocal {
+	switch {
+	case one.Refuses != "":
+		return one
+	case p.kind == pools.KindArray:
+		one.Refuses = p.lacks(c, m)
 		return one
 	}
 	switch {

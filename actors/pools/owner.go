@@ -73,6 +73,9 @@ func (o *owner) Asked(m messages.Request) bool {
 	case *messages.DoubtPool:
 		_, name := split(m.ID)
 		return o.askedPool(m, name)
+	case *messages.PoolTook:
+		_, name := split(m.ID)
+		return o.askedPool(m, name)
 	}
 	if err := o.admit(m); err != nil {
 		m.Fail(err)

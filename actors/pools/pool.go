@@ -9,6 +9,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -84,6 +85,11 @@ type poolActor struct {
 	lookedAt string
 	// refused are the IDs of what could not be imported; the comparison that runs uses it.
 	refused map[string]bool
+	// classWants is what the class wants of volumes; declines are volumes that the array has refused; encrypts: it has
+	// encrypted volumes.
+	classWants classWants
+	declines   map[pools.Needs]decline
+	encrypts   bool
 	// dirty: the status has to be written. told is what the last Event said.
 	dirty    bool
 	told     v1alpha1.PoolState
@@ -127,6 +133,9 @@ func (p *poolActor) Receive(c actor.Context) {
 		p.doubted = true
 		m.Send(struct{}{}, nil)
 		p.probeNow(c)
+	case *messages.PoolTook:
+		p.took(m)
+		m.Send(struct{}{}, nil)
 	case *poolSeen:
 		p.counts, p.counted = m.counts, true
 		p.see(c, m.object)
@@ -262,6 +271,7 @@ func (p *poolActor) see(c actor.Context, object *v1alpha1.Pool) {
 	p.object = object
 	if changed {
 		p.configured, p.imported = verdict{}, verdict{}
+		p.declines = nil // a person has done something
 	}
 	if first || changed || leaving {
 		p.dirty = true

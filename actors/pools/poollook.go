@@ -140,6 +140,7 @@ func (p *poolActor) answered(found probe) {
 	}
 	p.portalSeen(cmp.Or(p.last.health.Portal, p.object.Status.VPSA.Portal), found.health.Portal)
 	p.last, p.iqn = found, found.health.IQN
+	p.wanted(found)
 	p.mode = modeOf(found.on, p.object.Spec.CapacityThresholds)
 	p.capacity = capacityVerdict(p.mode, found.on, kindOfPool(p.object))
 	p.healthy = good("Healthy")

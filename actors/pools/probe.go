@@ -29,9 +29,12 @@ type probe struct {
 	client array.Array
 	began  time.Time
 	// err is why the array gives no answer.
-	err        error
-	health     array.Health
-	on         array.Pool
+	err    error
+	health array.Health
+	on     array.Pool
+	// wants is what the class wants of the pool; known: the classes have said.
+	wants      classWants
+	known      bool
 	compatible verdict
 	configured verdict
 	chapSecret string
@@ -66,8 +69,8 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	}
 	object := asked.object.DeepCopy()
 	object.Status.VPSA.IQN = asked.iqn
-	strict := p.strict(ctx, object)
-	if found.on, found.compatible = compatible(object, found.health, strict); !found.compatible.ok() {
+	found.wants, found.known = p.wantsOf(ctx, object)
+	if found.on, found.compatible = compatible(object, found.health, found.wants.strict); !found.compatible.ok() {
 		return found
 	}
 	if found.compatible, found.err = found.alone(ctx, p.environment); found.err != nil || !found.compatible.ok() {
@@ -75,15 +78,6 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	}
 	found.configure(ctx, p.environment)
 	return found
-}
-
-// strict reports whether the class of a pool on a node wants limits that hold against every pod.
-func (e *environment) strict(ctx context.Context, p *v1alpha1.Pool) bool {
-	if p.Spec.Local == nil {
-		return false
-	}
-	strict, err := actors.Ask(ctx, e.Root, e.Single(classesName), &classStrict{class: p.Spec.ClassName})
-	return err == nil && strict
 }
 
 // isRefused reports whether a Secret is not there or has not what it must have, as far as the API server

@@ -159,7 +159,9 @@ func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.
 			Compress: flags.Compress, Dedupe: flags.Dedupe, Encrypt: flags.Encrypt, Options: flags.Extra,
 			NameFree: true,
 		})
-		return have, t.placeError(pool.Name, err, "create volume "+v.Name)
+		err = t.placeError(pool.Name, err, "create volume "+v.Name)
+		t.took(ctx, v, err)
+		return have, err
 	}
 	from, err := t.findSource(ctx, pools.Source{Snapshot: v.Spec.Source.Snapshot, Volume: v.Spec.Source.Volume})
 	if err != nil {
@@ -185,7 +187,7 @@ func (t *task) placeError(pool string, err error, doing string) error {
 		return because(volume.ErrNoSpace, err, "%s in pool %s", doing, pool)
 	case errors.Is(err, array.ErrNotFound):
 		return because(volume.ErrNotFound, err, "%s in pool %s", doing, pool)
-	case errors.Is(err, array.ErrRefused):
+	case errors.Is(err, array.ErrRefused), errors.Is(err, array.ErrDeclined):
 		return because(volume.ErrInvalid, err, "%s in pool %s", doing, pool)
 	case errors.Is(err, array.ErrExists):
 		return because(volume.ErrConflict, err, "%s in pool %s", doing, pool)

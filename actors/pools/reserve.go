@@ -68,6 +68,9 @@ func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string
 			if slices.Contains(m.Refused, p.name) && one.Refuses == "" {
 				one.Refuses = "it says that it has no room"
 			}
+			if why := m.Declined[p.name]; why != "" {
+				one.Refuses, one.Full = "it refuses the volume: "+why, false
+			}
 			candidates = append(candidates, one)
 			if p.starts() {
 				kind = volume.ErrUnavailable // it may take the volume soon

@@ -38,6 +38,8 @@ type comparison struct {
 	portal, from string
 	// refused are the IDs of what cannot be imported, each of which is told once.
 	refused map[string]bool
+	// encrypts: there are encrypted volumes.
+	encrypts bool
 	findings
 }
 
@@ -58,8 +60,9 @@ type synced struct {
 	generation int64
 	findings
 	// from is the attachment that the array was asked about last.
-	from string
-	err  error
+	from     string
+	encrypts bool
+	err      error
 }
 
 // startSync compares what is on the array with the resources: once before the pool takes volumes, and
@@ -77,7 +80,7 @@ func (p *poolActor) startSync(c actor.Context) {
 	work(p, c, &p.syncing, &syncEnded{}, func(ctx context.Context) synced {
 		defer p.comparisons.take(ctx)()
 		err := x.run(ctx)
-		return synced{err: err, findings: x.findings, from: x.from, generation: x.pool.Generation}
+		return synced{err: err, findings: x.findings, from: x.from, encrypts: x.encrypts, generation: x.pool.Generation}
 	})
 	if p.syncing != nil {
 		p.moved = false
@@ -86,7 +89,8 @@ func (p *poolActor) startSync(c actor.Context) {
 
 // synced takes over what came of a comparison.
 func (p *poolActor) synced(c actor.Context, s synced) {
-	p.dirty, p.lookedAt = true, s.from
+	p.dirty, p.lookedAt, p.encrypts = true, s.from, p.encrypts || s.encrypts
+	p.judge()
 	if p.ctx.Err() != nil || p.ended {
 		return
 	}
@@ -184,6 +188,7 @@ func (x *comparison) prepare(there contents) {
 
 // listed looks at one volume of the array. Volumes in other pools are none of this Pool's, unless they were moved there.
 func (x *comparison) listed(ctx context.Context, v *array.Volume, strangers *[]array.Volume) error {
+	x.encrypts = x.encrypts || v.Encrypted
 	known, ok := x.byID[v.ID]
 	if !ok {
 		if v.PoolID == x.poolID && x.wants(v) {

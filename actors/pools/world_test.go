@@ -71,7 +71,7 @@ func (u *usablePools) Start(s *actors.Supervisor) {
 	s.Spawn(classesName, actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case *messages.ReservePool:
-			if len(m.Refused) > 0 {
+			if len(m.Refused)+len(m.Declined) > 0 {
 				m.Fail(fmt.Errorf("%w: the only pool has refused it", volume.ErrNoSpace))
 				return
 			}

@@ -18,6 +18,8 @@ var (
 	ErrNoRoom = errors.New("no room on the array")
 	// ErrRefused: it cannot be, however often it is asked for.
 	ErrRefused = errors.New("refused by the array")
+	// ErrDeclined: the array refused it for a reason of its own. Nothing was done, and another array may do it.
+	ErrDeclined = errors.New("declined by the array")
 	// ErrBusy: it cannot be done now, because of what the array is doing with the object.
 	ErrBusy = errors.New("busy on the array")
 	// ErrUncertain: whether the change was made, or will be, is not known. Repeat the call to learn it.

@@ -123,6 +123,8 @@ type Volume struct {
 	// Servers are the IDs of the server records to which it is attached.
 	Servers      []string
 	HasSnapshots bool
+	// Encrypted: so the array can encrypt volumes.
+	Encrypted bool
 }
 
 // NewVolume describes a volume to be made.

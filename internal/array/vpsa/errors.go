@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/array"
 )
 
-// Error is a request that the array refused. It wraps the error of package array that it means, if any.
+// Error is a request that the array refused. It wraps the error of package array that it means.
 type Error struct {
 	// Code and Text are the array's.
 	Code int
@@ -71,7 +71,7 @@ func (e *Error) Unwrap() error {
 			}
 		}
 	}
-	return nil
+	return array.ErrDeclined
 }
 
 // ended is the error of a call whose context has ended. One that was cancelled says nothing about the

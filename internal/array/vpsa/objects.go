@@ -20,6 +20,7 @@ type volume struct {
 	HasSnapshots flag   `json:"has_snapshots"`
 	Export       text   `json:"nfs_export_path"`
 	Comment      text   `json:"comment"`
+	Encrypted    flag   `json:"encryption"`
 }
 
 func (v volume) words() array.Volume {
@@ -29,7 +30,7 @@ func (v volume) words() array.Volume {
 		Size:  array.Size(math.Floor(float64(v.Capacity))) * array.GiB,
 		Block: strings.EqualFold(string(v.DataType), "block"), Export: string(v.Export),
 		Status: string(v.Status), Usable: isOneOf(v.Status, "available", "in-use"),
-		Servers: split(v.Servers), HasSnapshots: bool(v.HasSnapshots),
+		Servers: split(v.Servers), HasSnapshots: bool(v.HasSnapshots), Encrypted: bool(v.Encrypted),
 	}
 }
 

@@ -232,6 +232,8 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionCapacityHealthy: its mode is normal.
 	ConditionCapacityHealthy = "CapacityHealthy"
+	// ConditionSuitable: it has what the parameters of its class need. One that has not takes other volumes all the same.
+	ConditionSuitable = "Suitable"
 	// ConditionReady sums the others up, for tools.
 	ConditionReady = "Ready"
 )
