@@ -284,6 +284,7 @@ var localOutOfReach = map[string]string{
 	"disk.images.newImage/SetFlags":       "of images on btrfs",
 	"disk.images.noRoom/Truncate":         "on a full disk",
 	"disk.images.openKept/MountAgain":     "at a start after a crash between freeze and thaw, and an unstage before the pool was open",
+	"disk.images.share/Clone":             "of what no pod uses, and of block devices",
 	"disk.images.thawImage/Thaw":          "at a start after a crash between freeze and thaw",
 	"disk.openNode/MakeBlockDevice":       "where /dev is no devtmpfs; TestStaticDev",
 	"disk.removeUnfinished/Unlinkat":      "at a start after a crash",

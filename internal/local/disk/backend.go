@@ -126,7 +126,7 @@ func (p *Pool) chooseBackend() (err error) {
 		FSType: p.location.FSType, Total: space.Total.Bytes, Free: space.Free.Bytes}
 	switch p.identity.Backend {
 	case local.Image:
-		p.backend = &images{Pool: p, copyOnWrite: p.location.FSType == btrfsName}
+		p.backend = &images{Pool: p, copyOnWrite: p.location.FSType == btrfsName, sharing: usualSharing}
 		p.found.HardLimit, p.found.Block = true, true
 		if err := p.canAttach(); err != nil {
 			p.found.Failed = volume.OneLine(err)

@@ -20,7 +20,8 @@
 //
 // An image is a file, all of whose blocks are set aside when it is made, and which a loop device makes a disk of. The
 // device discards nothing, so that the file keeps them. A copy shares the blocks of its origin where the file system
-// of the pool can (FICLONE); those that are written to need room then. There is room while no more is promised than
+// of the pool can (FICLONE); those that are written to need room then. While pods use it, all that does not change is shared
+// first; the file system is frozen for the rest alone, and for no longer than two seconds. There is room while no more is promised than
 // the disk has, and nothing else is on it. The device's blocks have 4096 bytes, whatever the disk's have: the
 // volume's file system fits on any disk.
 //

@@ -18,30 +18,33 @@ import (
 // What is copied of an image that is in use has to be whole. So the file system on it is frozen for that moment.
 
 // freeze makes the file system on an image whole and still, if it is mounted, until thaw is called. What is on a block
-// device is up to those who write to it.
+// device is up to those who write to it: thaw is nil then, and where nothing is mounted.
 func (i *images) freeze(r local.Record, image *os.File) (thaw func() error, err error) {
-	nothing := func() error { return nil }
 	if r.IsSnapshot() || r.Block {
-		return nothing, nil
+		return nil, nil
 	}
 	loops, err := loopsOf(image, i.suffix(r))
 	if err != nil {
-		return nothing, err
+		return nil, err
 	}
 	defer closeLoops(loops)
 	mounted, err := openMounted(loops)
 	if err != nil || mounted == nil {
-		return nothing, err
+		return nil, err
 	}
-	err = kernel.Freeze(int(mounted.Fd()))
+	// To freeze it writes all that is in memory, while pods wait. Most of that is written before.
+	err = kernel.Syncfs(int(mounted.Fd()))
+	if err == nil {
+		err = kernel.Freeze(int(mounted.Fd()))
+	}
 	switch {
 	case errors.Is(err, unix.EBUSY):
 		// Another one froze it, and thaws it. It is still.
 		mounted.Close()
-		return nothing, nil
+		return nil, nil
 	case err != nil:
 		mounted.Close()
-		return nothing, fmt.Errorf("freeze the file system of %s: %w", r.Name, err)
+		return nil, fmt.Errorf("freeze the file system of %s: %w", r.Name, err)
 	}
 	return func() error {
 		defer mounted.Close()

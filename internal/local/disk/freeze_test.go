@@ -22,7 +22,7 @@ func TestUnstagedWhileFrozen(t *testing.T) {
 			write(t, path+"/file", "content")
 			dead, armed := false, true
 			kernel.Inject(t, func(call, _ string) error {
-				if dead = dead || armed && call == "Clone"; dead {
+				if dead = dead || armed && call == "Thaw"; dead {
 					return errCrash
 				}
 				return nil

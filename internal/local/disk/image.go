@@ -24,6 +24,7 @@ type images struct {
 	*Pool
 	// copyOnWrite: the disk is btrfs, where only a file with a flag is written to in place.
 	copyOnWrite bool
+	sharing
 }
 
 // fsTypeOf returns the file system of a volume that is no block device.
@@ -166,13 +167,8 @@ func (i *images) clone(ctx context.Context, r, from local.Record, _ uint32) erro
 		return err
 	}
 	defer image.Close()
-	thaw, err := i.freeze(from, origin)
-	if err != nil {
-		return err
-	}
-	err = kernel.Clone(int(image.Fd()), int(origin.Fd()))
-	if err := errors.Join(wrap(err, "share the blocks of %s", from.Name), thaw()); err != nil {
-		return err
+	if err := i.share(ctx, image, from, origin); err != nil {
+		return wrap(err, "share the blocks of %s", from.Name)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
