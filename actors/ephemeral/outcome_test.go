@@ -195,19 +195,27 @@ func TestEndWithoutTerms(t *testing.T) {
 	})
 }
 
-// TestAbandonedIsUnknown: nothing confirms how the pod of a volume ended that was not unpublished.
-func TestAbandonedIsUnknown(t *testing.T) {
-	withNode(t, func(t *testing.T, h *testNode) {
-		h.publishOn(testTerms)
-		h.end(volume.Succeeded)
-		h.mounter.forgetMounts()
-		h.removePod(testPod)
-		time.Sleep(testGrace + 2*podsInterval(testGrace))
-		r := h.wantPhase(testID, volume.Retained)
-		if r.Outcome != volume.OutcomeUnknown || r.Lifespan != testTerms.Lifespan {
-			t.Errorf("abandoned: %s, kept for %v", r.Outcome, r.Lifespan)
+// TestAbandonedHasNotSucceeded: nothing confirms that the pod of a volume succeeded that was not unpublished.
+func TestAbandonedHasNotSucceeded(t *testing.T) {
+	for said, want := range map[volume.Outcome]volume.Outcome{
+		volume.Succeeded: volume.OutcomeUnknown, volume.Failed: volume.Failed, volume.Stopped: volume.Stopped,
+	} {
+		for name, remove := range map[string]func(*testNode){"gone": func(h *testNode) { h.removePod(testPod) }, "left": func(*testNode) {}} {
+			t.Run(said.String()+", "+name, func(t *testing.T) {
+				withNode(t, func(t *testing.T, h *testNode) {
+					h.publishOn(testTerms)
+					h.end(said)
+					h.mounter.forgetMounts()
+					remove(h)
+					time.Sleep(noticed)
+					r := h.wantPhase(testID, volume.Retained)
+					if r.Outcome != want || r.Lifespan != testTerms.Lifespan {
+						t.Errorf("abandoned: %s, kept for %v", r.Outcome, r.Lifespan)
+					}
+				})
+			})
 		}
-	})
+	}
 }
 
 // TestEndRefuses what is no outcome, and volumes that are not known, are another pod's, or go.

@@ -188,12 +188,8 @@ func (t *task) abandon() error {
 		return t.errStillMounted(place)
 	}
 	record := *t.record
-	switch {
-	case !there:
-		record.Outcome = volume.OutcomeUnknown // nothing confirms how it ended
-	case record.Outcome != volume.OutcomeUnknown: // the kubelet or the API server has said so
-	default:
-		leftover, err := kubelet.Leftover(t.PodsDir, t.record.Pod, t.record.VolumeName)
+	if there && record.Outcome == volume.OutcomeUnknown { // else the kubelet or the API server has said that it ended
+		leftover, err := kubelet.Leftover(t.PodsDir, record.Pod, record.VolumeName)
 		if err != nil || !leftover {
 			t.doubted = err == nil
 			return err
@@ -201,6 +197,9 @@ func (t *task) abandon() error {
 	}
 	if record.Attach != (volume.Place{}) {
 		return t.detach()
+	}
+	if record.Outcome == volume.Succeeded {
+		record.Outcome = volume.OutcomeUnknown // of a pod that was removed by force nothing confirms it
 	}
 	return t.retain(record, abandoned)
 }

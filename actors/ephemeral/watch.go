@@ -103,7 +103,7 @@ func (w *watch) mounted() func(volume.Place) []string {
 	if now.Before(w.nextMounts) {
 		return nil
 	}
-	w.nextMounts = now.Add(w.OrphanGrace / 2)
+	w.nextMounts = now.Add((w.OrphanGrace - podsInterval(w.OrphanGrace)) / 2) // the rounds take a moment longer
 	if first {
 		return nil // the start has just read it
 	}
