@@ -175,6 +175,9 @@ func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error
 		return false, nil
 	}
 	known, _ := t.record.Target(target.Path)
+	if t.record.Attach != (volume.Place{}) {
+		known.ReadOnly = target.ReadOnly // it is read-only in any case
+	}
 	if !known.SameMount(target) {
 		return false, fmt.Errorf("%w: volume %s is mounted on %s with read-only %t and flags %q, asked for read-only %t and flags %q",
 			volume.ErrConflict, t.id, known.Path, known.ReadOnly, known.Flags, target.ReadOnly, target.Flags)

@@ -96,6 +96,9 @@ type recovery struct {
 	// attached are the targets of volumes without data of their own, by the path. Such a mount shows the
 	// data of another volume, and publishes that one no more than before.
 	attached map[string]boundVolume
+	// unrecorded are those of them by the ID that the kubelet gives to the volume that is mounted there, as long
+	// as no record with that ID has been added.
+	unrecorded map[volume.ID]boundVolume
 	// later are the volumes with a mount at the target of another pod: all records have to be known
 	// first.
 	later []volume.Record
@@ -104,10 +107,16 @@ type recovery struct {
 }
 
 func newRecovery(bindings []mount.Binding, podsDir string, asleep func(volume.Record)) *recovery {
-	r := &recovery{mounted: map[volume.ID][]boundVolume{}, attached: map[string]boundVolume{}, podsDir: podsDir, asleep: asleep}
+	r := &recovery{podsDir: podsDir, asleep: asleep, mounted: map[volume.ID][]boundVolume{},
+		attached: map[string]boundVolume{}, unrecorded: map[volume.ID]boundVolume{}}
 	for _, binding := range bindings {
-		if bound, ok := parseBinding(binding, podsDir); ok {
-			r.mounted[bound.ID] = append(r.mounted[bound.ID], bound)
+		bound, ok := parseBinding(binding, podsDir)
+		if !ok {
+			continue
+		}
+		r.mounted[bound.ID] = append(r.mounted[bound.ID], bound)
+		if pod, name := kubelet.ParseTarget(podsDir, bound.target.Path); pod != bound.Pod && name != "" {
+			r.unrecorded[volume.KubeletID(pod, name)] = bound
 		}
 	}
 	return r
@@ -115,6 +124,7 @@ func newRecovery(bindings []mount.Binding, podsDir string, asleep func(volume.Re
 
 // add is called with every record there is.
 func (r *recovery) add(record volume.Record) {
+	delete(r.unrecorded, record.ID)
 	if record.Attach != (volume.Place{}) {
 		r.later = append(r.later, record)
 		return
@@ -137,10 +147,20 @@ func (r *recovery) addLater() {
 			}
 		}
 	}
+	for id, bound := range r.unrecorded {
+		// The record is lost, or on another disk. The mount tells what it said.
+		r.attached[bound.target.Path] = bound
+		pod, name := kubelet.ParseTarget(r.podsDir, bound.target.Path)
+		r.later = append(r.later, volume.Record{ID: id, Pod: pod, VolumeName: name, Attach: bound.Place})
+	}
 	for _, record := range r.later {
 		var bounds []boundVolume
 		if record.Attach != (volume.Place{}) {
-			for _, target := range record.Targets {
+			targets := record.Targets
+			if bound, ok := r.unrecorded[record.ID]; ok {
+				targets = []volume.Target{bound.target}
+			}
+			for _, target := range targets {
 				if bound, ok := r.attached[target.Path]; ok {
 					bounds = append(bounds, boundVolume{record.Place(), bound.target})
 				}
