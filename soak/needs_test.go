@@ -127,6 +127,9 @@ var needs = map[fake.Bug]need{
 	fake.TrustsWallClock: {change: func(w *workload.Workload) {
 		w.Faults = []workload.Fault{{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(time.Hour)}}
 	}},
+	fake.ShowsOldClock: read(func(w *workload.Workload) {
+		w.Faults = []workload.Fault{{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(time.Hour)}}
+	}),
 	// Nobody finds the data where it was published, so that is lost as well.
 	fake.Unmounts: {also: []history.Promise{history.PublishedData}, change: func(w *workload.Workload) {
 		waves(w)

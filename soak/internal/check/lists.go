@@ -45,8 +45,12 @@ func (c *Checker) BeginList(namespace string) *Listing {
 	return l
 }
 
-// End judges a list, all of whose pages came.
+// End judges a list, all of whose pages came. Where the wall clock of the driver stepped meanwhile a page may begin
+// elsewhere than the one before ended, and two pages tell times by two clocks: such a list says nothing.
 func (l *Listing) End(items []Listed) {
+	if l.checker.cfg.Timeline.During(l.from, time.Now(), workload.ClockStep) {
+		return
+	}
 	seen := make(map[string]bool)
 	for i, item := range items {
 		if seen[item.ID] {
@@ -77,13 +81,15 @@ func (c *Checker) volume(id string) *history.Volume {
 }
 
 // object reports something that is wrong with the list.
-func (l *Listing) object(v *history.Volume, what string) {
+func (l *Listing) object(v *history.Volume, what string) { l.objectAs(history.ListsTrue, v, what) }
+
+func (l *Listing) objectAs(broken history.Promise, v *history.Volume, what string) {
 	of := "all namespaces"
 	if l.namespace != "" {
 		of = "namespace " + l.namespace
 	}
 	what = fmt.Sprintf("the list of %s that began at %s: %s", of, l.from.Format(history.Clock), what)
-	l.checker.cfg.Findings.Add(history.ListsTrue, v, what)
+	l.checker.cfg.Findings.Add(broken, v, what)
 }
 
 // judge says what is wrong with one volume of the list.
@@ -130,8 +136,19 @@ func (l *Listing) judgeRetained(r *retained, item Listed) {
 			v.Name, v.Namespace, v.PodName, v.Pod, item.Volume, item.Namespace, item.Pod, item.PodUID))
 		return
 	}
-	// Pressure makes it earlier, and the wall clock of a driver may be another.
-	if c.cfg.Timeline.During(c.started, time.Now(), workload.ClockStep) || c.lowest(r.from, time.Now()) < 1 {
+	// People read both by the wall clock that the driver has now, whatever it was when the volume was retained.
+	broken, offset := history.ListsTrue, c.cfg.Timeline.Offset()
+	if c.cfg.Timeline.During(r.from, l.from, workload.ClockStep) {
+		broken = history.Monotonic
+	}
+	at, expires := item.RetainedAt.Add(-offset), item.ExpiresAt.Add(-offset)
+	if at.Before(r.from.Add(-usualLateness)) || at.After(r.to.Add(usualLateness)) {
+		l.objectAs(broken, v, fmt.Sprintf("it was retained between %s and %s, and the list says %s",
+			r.from.Format(history.Clock), r.to.Format(history.Clock), at.Format(history.Clock)))
+		return
+	}
+	// Pressure makes it earlier.
+	if c.lowest(r.from, time.Now()) < 1 {
 		return
 	}
 	if r.attachment().By != nil {
@@ -139,8 +156,8 @@ func (l *Listing) judgeRetained(r *retained, item Listed) {
 	}
 	// A person may have decided meanwhile.
 	from, to := earlier(r.earliest, r.mayGoFrom()), later(r.deadline, r.dueAt())
-	if item.ExpiresAt.Before(from.Add(-usualLateness)) || item.ExpiresAt.After(to.Add(usualLateness)) {
-		l.object(v, fmt.Sprintf("its deadline is between %s and %s, and the list says %s",
-			from.Format(history.Clock), to.Format(history.Clock), item.ExpiresAt.Format(history.Clock)))
+	if expires.Before(from.Add(-usualLateness)) || expires.After(to.Add(usualLateness)) {
+		l.objectAs(broken, v, fmt.Sprintf("its deadline is between %s and %s, and the list says %s",
+			from.Format(history.Clock), to.Format(history.Clock), expires.Format(history.Clock)))
 	}
 }

@@ -18,6 +18,12 @@ func listed(v *history.Volume) Listed {
 	}
 }
 
+// ahead is what the driver shows when its clock is ahead.
+func ahead(l Listed, by time.Duration) Listed {
+	l.RetainedAt, l.ExpiresAt = l.RetainedAt.Add(by), l.ExpiresAt.Add(by)
+	return l
+}
+
 // TestLists has what is wrong with a list, and what almost is.
 func TestLists(t *testing.T) {
 	tell(t, nil, []played{
@@ -105,11 +111,42 @@ func TestLists(t *testing.T) {
 			w.checker.BeginList("").End([]Listed{listed(before)})
 		}, history.ListsTrue},
 		{"the clock of the driver is another", func(w *world) {
-			w.timeline.Begin(workload.ClockStep, "")()
-			item := listed(w.retain(1))
-			item.ExpiresAt = item.ExpiresAt.Add(time.Hour)
-			w.checker.BeginList("").End([]Listed{item})
+			before := w.retain(1)
+			w.timeline.BeginStep(time.Hour)()
+			time.Sleep(time.Millisecond)
+			w.checker.BeginList("").End([]Listed{ahead(listed(w.retain(2)), time.Hour), ahead(listed(before), time.Hour)})
 		}, ""},
+		{"the clock of the driver steps back and forth", func(w *world) {
+			before := w.retain(1)
+			w.timeline.BeginStep(time.Hour)()
+			w.timeline.BeginStep(-3 * time.Hour)()
+			time.Sleep(time.Millisecond)
+			w.checker.BeginList("").End([]Listed{ahead(listed(before), -2*time.Hour)})
+		}, ""},
+		{"the clock of the driver steps during the list", func(w *world) {
+			l := w.checker.BeginList("")
+			before := w.retain(1)
+			w.timeline.BeginStep(-time.Hour)()
+			l.End([]Listed{ahead(listed(w.retain(2)), -time.Hour), listed(before)})
+		}, ""},
+		{"shows the clock from before the step", func(w *world) {
+			before := w.retain(1)
+			w.timeline.BeginStep(time.Hour)()
+			time.Sleep(time.Millisecond)
+			w.checker.BeginList("").End([]Listed{listed(before)})
+		}, history.Monotonic},
+		{"shows an end by the clock from before the step", func(w *world) {
+			item := listed(w.retain(1))
+			w.timeline.BeginStep(-time.Hour)()
+			time.Sleep(time.Millisecond)
+			item.RetainedAt = item.RetainedAt.Add(-time.Hour)
+			w.checker.BeginList("").End([]Listed{item})
+		}, history.Monotonic},
+		{"shows another clock, though none has stepped since", func(w *world) {
+			w.timeline.BeginStep(time.Hour)()
+			time.Sleep(time.Millisecond)
+			w.checker.BeginList("").End([]Listed{listed(w.retain(1))})
+		}, history.ListsTrue},
 		{"the oldest first", func(w *world) {
 			a := w.retain(1)
 			time.Sleep(time.Second)

@@ -69,7 +69,12 @@ func (r *run) describe(v record) api.Volume {
 	if expires.Before(v.pinned) {
 		expires = v.pinned
 	}
-	d.RetainedAt, d.ExpiresAt = &v.unpublished, &expires
+	offset := r.wallClock()
+	if r.cfg.Bug == ShowsOldClock && !v.orphan {
+		offset = v.wall.Sub(v.unpublished)
+	}
+	at, until := v.unpublished.Add(offset), expires.Add(offset)
+	d.RetainedAt, d.ExpiresAt = &at, &until
 	return d
 }
 

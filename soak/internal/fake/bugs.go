@@ -46,6 +46,7 @@ const (
 	KeepsOrphans      Bug = "keeps orphans"                            // a removed pod
 	TrustsDirectories Bug = "keeps what a kubelet left a directory of" // a removed pod
 	TrustsWallClock   Bug = "trusts the wall clock"                    // a step of the clock
+	ShowsOldClock     Bug = "shows the wall clock of then"             // a step of the clock, readers
 	TakesAnyID        Bug = "takes any volume ID"                      // bad calls
 	AnswersVaguely    Bug = "answers bad input vaguely"                // bad calls
 	IgnoresUnknown    Bug = "ignores attributes that it does not know" // bad calls
@@ -134,6 +135,7 @@ var breaks = map[Bug]history.Promise{
 	KeepsOrphans:      history.NoLeak,
 	TrustsDirectories: history.NoLeak,
 	TrustsWallClock:   history.Monotonic,
+	ShowsOldClock:     history.Monotonic,
 	TakesAnyID:        history.BadInput,
 	AnswersVaguely:    history.BadInput,
 	IgnoresUnknown:    history.BadInput,

@@ -118,12 +118,9 @@ func (d *Driver) used(r record) bool {
 
 // retain notes that a volume is retained from now on.
 func (d *Driver) retain(r record) {
-	d.mu.Lock()
-	offset := d.clock
-	d.mu.Unlock()
 	r.published, r.target, r.unpublished = false, "", time.Now()
 	r.pinned, r.released = time.Time{}, time.Time{}
-	r.wall = r.unpublished.Add(offset)
+	r.wall = r.unpublished.Add(d.wallClock())
 	d.disk.put(r)
 }
 

@@ -189,6 +189,13 @@ func (d *Driver) SetClock(offset time.Duration) {
 	d.clock = offset
 }
 
+// wallClock is by how much its wall clock is ahead of the machine's.
+func (d *Driver) wallClock() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.clock
+}
+
 // Usage is what it claims to use: the CPU time in proportion to its calls, and
 // the same memory and threads always, with what it wastes.
 func (d *Driver) Usage() (cpu time.Duration, rss, anon, peak int64, threads int, ok bool) {

@@ -71,10 +71,8 @@ func (r *run) due(v record) string {
 // age is how long a volume has been retained.
 func (r *run) age(v record) time.Duration {
 	if r.cfg.Bug == TrustsWallClock && !v.orphan {
-		r.Driver.mu.Lock()
-		defer r.Driver.mu.Unlock()
 		// Only wall clocks are compared: neither has a monotonic reading.
-		return time.Now().Add(r.clock).Round(0).Sub(v.wall.Round(0))
+		return time.Now().Add(r.wallClock()).Round(0).Sub(v.wall.Round(0))
 	}
 	return time.Since(v.unpublished)
 }

@@ -96,7 +96,7 @@ func (n *Node) carryOut(ctx context.Context, f workload.PlannedFault) error {
 			if err := pause.For(ctx, time.Until(n.full.Add(settled))); err != nil {
 				return err
 			}
-			end := n.Timeline.Begin(f.Kind, fmt.Sprintf("by %s", f.Step))
+			end := n.Timeline.BeginStep(f.Step)
 			n.StepClock(f.Step)
 			end()
 			return pause.For(ctx, settled)

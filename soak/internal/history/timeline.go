@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -14,8 +15,9 @@ type Span struct {
 	From time.Time
 	// To is zero while it lasts.
 	To time.Time
-	// What says more for the report, such as by how much a clock stepped.
+	// What says more for the report, such as by how much a clock stepped; Step is that.
 	What string
+	Step time.Duration
 }
 
 // Timeline has the faults of the node and when they were. The zero value is
@@ -27,7 +29,26 @@ type Timeline struct {
 
 // Begin notes that a fault begins; the returned function notes its end.
 func (t *Timeline) Begin(kind workload.FaultKind, what string) (end func()) {
-	s := &Span{Kind: kind, From: time.Now(), What: what}
+	return t.begin(&Span{Kind: kind, What: what})
+}
+
+// BeginStep notes that the wall clock of the driver is about to step.
+func (t *Timeline) BeginStep(by time.Duration) (end func()) {
+	return t.begin(&Span{Kind: workload.ClockStep, What: fmt.Sprintf("by %s", by), Step: by})
+}
+
+// Offset is by how much the wall clock of the driver differs from the machine's, after all steps.
+func (t *Timeline) Offset() (offset time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.spans {
+		offset += s.Step
+	}
+	return offset
+}
+
+func (t *Timeline) begin(s *Span) (end func()) {
+	s.From = time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.spans = append(t.spans, s)
