@@ -79,10 +79,9 @@ type poolActor struct {
 	soon bool
 	// syncedAt is when the last comparison has ended, in this run; lastSync for people.
 	syncedAt time.Time
-	// moved: the array has another portal since the last comparison has begun. lookedAt is the attachment that one has
-	// asked the array about last.
-	moved    bool
-	lookedAt string
+	// comparedAt is the array's portal at the last comparison that succeeded, lookedAt the attachment that one has asked
+	// the array about last.
+	comparedAt, lookedAt string
 	// refused are the IDs of what could not be imported; the comparison that runs uses it.
 	refused map[string]bool
 	// classWants is what the class wants of volumes; declines are volumes that the array has refused; encrypts: it has

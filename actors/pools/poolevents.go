@@ -34,12 +34,11 @@ func (p *poolActor) tell(c actor.Context) {
 	c.Send(p.Single(classesName), p.figures())
 }
 
-// portalSeen lets a comparison begin when the array has moved: its volumes are reached elsewhere then.
+// portalSeen says that the array has moved: its volumes are reached elsewhere then, and a comparison begins.
 func (p *poolActor) portalSeen(before, now string) {
 	if before == "" || now == "" || before == now {
 		return
 	}
-	p.moved = true
 	p.Resources.Events.Event(p.object, corev1.EventTypeNormal, "PortalMoved", "the array is at "+now+", and was at "+before+
 		"; what is attached to nodes is mounted from there by the next pods")
 }

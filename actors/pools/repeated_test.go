@@ -22,11 +22,13 @@ func (h *testPools) onArrayA(change func(a *testArray)) {
 
 // changeVolume changes a volume on the array of pool a.
 func (h *testPools) changeVolume(name string, change func(*array.Volume)) {
-	id := get[v1alpha1.PoolVolume](h, name).Status.ID
 	h.onArrayA(func(a *testArray) {
-		v := a.volumes[id]
-		change(&v)
-		a.volumes[id] = v
+		for id, v := range a.volumes {
+			if v.Name == name {
+				change(&v)
+				a.volumes[id] = v
+			}
+		}
 	})
 }
 
@@ -91,6 +93,29 @@ func TestArrayThatMoves(t *testing.T) {
 		h.pass(time.Hour)
 		if now := h.kube.patched("PoolVolume") + h.kube.patched("PoolAttachment"); now != patched {
 			h.Errorf("%d patches while nothing changes", now-patched)
+		}
+	})
+}
+
+// TestArrayThatMovesWhileTheAPIServerRefuses: what could not be written is tried with the next look, and not minutes later.
+func TestArrayThatMovesWhileTheAPIServerRefuses(t *testing.T) {
+	withAttached(t, func(h *testPools) {
+		h.kube.refusing(func(key kubeKey) error {
+			if key.kind == PoolVolumeKind || key.kind == PoolAttachmentKind {
+				return errNotReached
+			}
+			return nil
+		})
+		h.arrays["https://a"].change(func(a *testArray) { a.health.Portal = "10.0.0.8:3260" })
+		h.changeVolume("pvc-nas", func(v *array.Volume) { v.Export = "10.0.0.8:/export/pvc-nas" })
+		h.pass(testInterval + testInterval/5)
+		h.kube.refusing(nil)
+		if a := h.attachment("pvc-nas"); a.Export != "10.0.0.9:/export/pvc-nas" {
+			h.Errorf("attached at %+v", a)
+		}
+		h.pass(testInterval + testInterval/5)
+		if a, b := h.attachment("pvc-nas"), h.attachment("pvc-raw"); a.Export != "10.0.0.8:/export/pvc-nas" || b.Portal != "10.0.0.8:3260" {
+			h.Errorf("attached at %+v and %+v", a, b)
 		}
 	})
 }

@@ -59,8 +59,9 @@ func (f findings) String() string {
 type synced struct {
 	generation int64
 	findings
-	// from is the attachment that the array was asked about last.
+	// from is the attachment that the array was asked about last, portal the array's.
 	from     string
+	portal   string
 	encrypts bool
 	err      error
 }
@@ -68,7 +69,7 @@ type synced struct {
 // startSync compares what is on the array with the resources: once before the pool takes volumes, and
 // every few minutes from then on.
 func (p *poolActor) startSync(c actor.Context) {
-	due := !p.imported.ok() || p.syncedAt.IsZero() || p.moved || time.Since(p.syncedAt) >= p.SyncInterval
+	due := !p.imported.ok() || p.syncedAt.IsZero() || p.comparedAt != p.last.health.Portal || time.Since(p.syncedAt) >= p.SyncInterval
 	if !due || p.syncing != nil || p.probing != nil || p.failures > 0 || p.ended || p.object.DeletionTimestamp != nil ||
 		!p.reachable.ok() || !p.compatible.ok() || !p.configured.ok() {
 		return
@@ -80,11 +81,8 @@ func (p *poolActor) startSync(c actor.Context) {
 	work(p, c, &p.syncing, &syncEnded{}, func(ctx context.Context) synced {
 		defer p.comparisons.take(ctx)()
 		err := x.run(ctx)
-		return synced{err: err, findings: x.findings, from: x.from, encrypts: x.encrypts, generation: x.pool.Generation}
+		return synced{err: err, findings: x.findings, from: x.from, portal: x.portal, encrypts: x.encrypts, generation: x.pool.Generation}
 	})
-	if p.syncing != nil {
-		p.moved = false
-	}
 }
 
 // synced takes over what came of a comparison.
@@ -105,7 +103,7 @@ func (p *poolActor) synced(c actor.Context, s synced) {
 		}
 		return
 	}
-	p.syncedAt = time.Now()
+	p.syncedAt, p.comparedAt = time.Now(), s.portal
 	if s.findings != (findings{}) {
 		kind := corev1.EventTypeNormal
 		if s.missing > 0 {
