@@ -54,6 +54,10 @@ func improve(t *testing.T, object *unstructured.Unstructured, values map[string]
 	switch {
 	case object.GetKind() == "DaemonSet":
 		improveDaemon(t, object, values)
+	case object.GetKind() == "CSIDriver" && strings.HasSuffix(object.GetName(), ".csi.katbox.io"):
+		if err := unstructured.SetNestedField(object.Object, true, "spec", "preventPodSchedulingIfMissing"); err != nil {
+			t.Fatal(err)
+		}
 	case object.GetKind() == "ClusterRole" && strings.HasSuffix(object.GetName(), "-controller"):
 		rules, _, err := unstructured.NestedSlice(object.Object, "rules")
 		if err != nil {

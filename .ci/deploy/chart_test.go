@@ -15,25 +15,30 @@ import (
 // TestChartEqualsManifests: object by object, but for the labels that only Helm
 // needs, and the namespace, which has to be there before a release.
 func TestChartEqualsManifests(t *testing.T) {
+	// The manifests of the pools are for every version of Kubernetes, but for those with the component prevent-scheduling.
+	const before = "1.36.0"
+	local := []string{"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true", "--set-json", localPools}
 	for dir, args := range map[string][]string{
 		"base":                  nil,
 		"overlays/sidecars":     {"--set", "sidecars.enabled=true"},
 		withPolicy:              {"--set", "sidecars.enabled=true,networkPolicy.enabled=true"},
 		"overlays/data-disk":    {"--set", "workdir.hostPath=/mnt/katbox/data,workdir.type=Directory"},
 		"overlays/with-gateway": {"--set", "gateway.enabled=true"},
-		"overlays/with-pools":   {"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true"},
-		"overlays/with-local":   {"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true", "--set-json", localPools},
+		"overlays/with-pools":   {"--kube-version", before, "--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true"},
+		"overlays/with-local":   append([]string{"--kube-version", before}, local...),
+		withPrevention:          local,
 		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
 		withFile: {"--set", "gateway.enabled=true", "--set-json",
 			`policy={"namespaces": [{"match": ["ci", "team-*"], "lifespan": "3d"}]}`},
-		withPoolsAndGateway: {"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true,gateway.enabled=true," +
-			"workdir.hostPath=/mnt/katbox/data,workdir.type=Directory,pools.node.storageNetwork=10.9.0.0/16",
+		withPoolsAndGateway: {"--kube-version", before,
+			"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true,gateway.enabled=true," +
+				"workdir.hostPath=/mnt/katbox/data,workdir.type=Directory,pools.node.storageNetwork=10.9.0.0/16",
 			"--set-json", `policy={"namespaces": []}`},
 		withAll: {"--set", "sidecars.enabled=true,networkPolicy.enabled=true,gateway.enabled=true"},
 	} {
 		t.Run(dir, func(t *testing.T) {
 			objects := kustomize(t, dir)
-			if dir == "overlays/with-pools" || dir == "overlays/with-local" || dir == withPoolsAndGateway {
+			if dir == "overlays/with-pools" || dir == "overlays/with-local" || dir == withPoolsAndGateway || dir == withPrevention {
 				objects = append(objects, kustomize(t, definitions)...)
 			}
 			want, got := byName(objects), byName(withoutTests(helm(t, args...)))

@@ -27,6 +27,8 @@ const (
 	withAll = "../../.ci/deploy/testdata/gateway"
 	// withPoolsAndGateway is one that has the component pools beside others.
 	withPoolsAndGateway = "../../.ci/deploy/testdata/pools-gateway"
+	// withPrevention is one that has the component prevent-scheduling beside pools.
+	withPrevention = "../../.ci/deploy/testdata/prevent-scheduling"
 	// withAdmission is one that has the component admission-policy.
 	withAdmission = "../../.ci/deploy/testdata/admission-policy"
 	// withFile is one that has the component policy-file, with a policy of its own.
@@ -35,7 +37,8 @@ const (
 
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withPoolsAndGateway, withAdmission, withFile) {
+	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withPoolsAndGateway, withPrevention,
+		withAdmission, withFile) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range append(files(t, examples+"/*.yaml"), files(t, examples+"/admission/*.yaml")...) {
@@ -69,7 +72,7 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
 	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/pools",
-		"components/local",
+		"components/local", "components/prevent-scheduling",
 		"components/admission-policy", "components/policy-file") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}

@@ -266,6 +266,43 @@ func TestArrayDriver(t *testing.T) {
 	}
 }
 
+// TestPodsGoWhereTheDriverIs: the drivers of the pools keep pods off nodes without them, where the API server knows that
+// field. One that does not refuses the whole object.
+func TestPodsGoWhereTheDriverIs(t *testing.T) {
+	at := func(version string, more ...string) []*unstructured.Unstructured {
+		return helm(t, append([]string{"--kube-version", version, "--set", "pools.enabled=true", "--set-json", localPools}, more...)...)
+	}
+	for name, test := range map[string]struct {
+		objects []*unstructured.Unstructured
+		want    bool
+	}{
+		"Kubernetes 1.30":         {at("1.30.0"), false},
+		"Kubernetes 1.36":         {at("v1.36.9"), false},
+		"Kubernetes 1.37":         {at("1.37.0"), true},
+		"a provider's 1.37":       {at("v1.37.2-gke.1100"), true},
+		"1.37, and it is not had": {at("1.37.0", "--set", "pools.preventPodSchedulingIfMissing=false"), false},
+		"overlay":                 {kustomize(t, "overlays/with-local"), false},
+		"overlay with component":  {kustomize(t, withPrevention), true},
+	} {
+		drivers := 0
+		for _, o := range test.objects {
+			if o.GetKind() != "CSIDriver" {
+				continue
+			}
+			drivers++
+			// An inline volume is none that the scheduler looks at.
+			want := test.want && o.GetName() != "katbox.csi.paypal.com"
+			got, set, err := unstructured.NestedBool(o.Object, "spec", "preventPodSchedulingIfMissing")
+			if err != nil || set != want || got != want {
+				t.Errorf("%s: %s has %t (%t, %v), want that it is set: %t", name, o.GetName(), got, set, err, want)
+			}
+		}
+		if drivers != 3 {
+			t.Errorf("%s: %d drivers, want 3", name, drivers)
+		}
+	}
+}
+
 // TestPoolExamplesAreAccepted: by the rules of the definitions, and each thing that one names is there.
 func TestPoolExamplesAreAccepted(t *testing.T) {
 	kinds := resourceKinds(t)

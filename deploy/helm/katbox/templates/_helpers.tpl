@@ -210,3 +210,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- uniq $all | join "\n" }}
 {{- end }}
+
+{{- /*
+Of a CSIDriver of the pools, from its field fsGroupPolicy on: pods with its volumes go to no node without it. An API server
+before 1.35 refuses an object with the field; until 1.37 it drops the field, unless a feature gate says otherwise.
+*/}}
+{{- define "katbox.preventScheduling" -}}
+{{- if and .Values.pools.preventPodSchedulingIfMissing (semverCompare ">=1.37.0-0" .Capabilities.KubeVersion.Version) }}
+  # Pods with such volumes go to no node on which the driver does not run.
+  preventPodSchedulingIfMissing: true
+{{- end }}
+{{- end }}
