@@ -135,7 +135,12 @@ func (t *task) ensure(ctx context.Context, p messages.UsableLocal, r local.Recor
 	if err := t.reserve(ctx, p, r); err != nil {
 		return r, nil, err
 	}
-	if err := t.save(p, r); err != nil { // it may be there all the same
+	err = t.save(p, r)
+	switch {
+	case errors.Is(err, local.ErrUnwritable): // nothing has begun, and nothing can be undone
+		t.gone(p)
+		return r, nil, err
+	case err != nil: // it may be there all the same
 		unfinished, err := t.abandon(ctx, p, r, err)
 		return r, unfinished, err
 	}
@@ -368,8 +373,8 @@ func snapshotOf(pool string, r local.Record) local.Snapshot {
 // failed makes an error of a step that failed. Kinds that the caller acts on stay such.
 func (t *task) failed(err error, doing string) error {
 	for _, kind := range []error{
-		volume.ErrNoSpace, volume.ErrInvalid, volume.ErrConflict, volume.ErrBusy, volume.ErrUnavailable, volume.ErrNotFound, pools.ErrInUse,
-		pools.ErrOutOfRange,
+		volume.ErrNoSpace, volume.ErrInvalid, volume.ErrConflict, volume.ErrBusy, local.ErrUnwritable, volume.ErrUnavailable,
+		volume.ErrNotFound, pools.ErrInUse, pools.ErrOutOfRange,
 	} {
 		if errors.Is(err, kind) {
 			return because(kind, err, "%s: %s", t.text, doing)

@@ -87,6 +87,9 @@ func (e *environment) lookAt(m *looked, place Place, reread bool) {
 		total, free, err := m.at.Look()
 		m.is, m.err = m.at.Describe(), err
 		m.is.Total, m.is.Free = total, free
+		if errors.Is(err, local.ErrUnwritable) { // what is there can be read, and every change fails by itself
+			m.is.Failed, m.err = volume.OneLine(err), nil
+		}
 		if m.err == nil && reread {
 			if _, err := m.at.Records(); err == nil {
 				// No operation changes a record while the pool is being opened.
@@ -146,7 +149,7 @@ func (k *keeper) looked(c actor.Context, m *looked) {
 			k.Changed()
 		}
 	}
-	k.tell(p)
+	k.tell(c, p)
 	k.count(p)
 	k.erase(p)
 	if again {
@@ -155,12 +158,13 @@ func (k *keeper) looked(c actor.Context, m *looked) {
 }
 
 // tell logs once what a disk that is there fails for.
-func (k *keeper) tell(p *pool) {
+func (k *keeper) tell(c actor.Context, p *pool) {
 	switch p.is.Failed {
 	case p.told:
 		return
 	case "":
 		k.Log.Info("the pool works again", "pool", p.is.UUID, logkeys.Directory, p.Path)
+		k.finish(c, p)
 	default:
 		k.Log.Error(errors.New(p.is.Failed), "the pool does not work, trying again until it does", "pool", p.is.UUID, logkeys.Directory, p.Path)
 	}
@@ -186,11 +190,16 @@ func (k *keeper) take(c actor.Context, p *pool, m *looked) error {
 			other.is, other.index = local.Pool{}, newIndex()
 		}
 	}
+	k.finish(c, p)
+	return nil
+}
+
+// finish lets what was left unfinished be finished.
+func (k *keeper) finish(c actor.Context, p *pool) {
 	volumes, snapshots := p.unfinished()
 	if len(volumes)+len(snapshots) > 0 {
 		c.Send(c.Parent(), &messages.LocalUnfinished{Pool: p.is.UUID, Volumes: volumes, Snapshots: snapshots})
 	}
-	return nil
 }
 
 // fail notes why a pool cannot be used. The log has each reason once.

@@ -75,10 +75,10 @@ type disk struct {
 	trash []string
 	// unread is a record that cannot be read.
 	unread string
-	// away: it is not there. hangs: it does not answer. copies hang while holds is set.
-	away, hangs, holds bool
-	opens              int
-	open               map[int]bool
+	// away: it is not there. hangs: it does not answer. copies hang while holds is set. readOnly: it takes no writes.
+	away, hangs, holds, readOnly bool
+	opens                        int
+	open                         map[int]bool
 }
 
 func newDisk(uuid string) *disk {
@@ -228,6 +228,12 @@ func (d *dir) write(call, name string, do func() error) error {
 		if err := d.there(); err != nil {
 			return err
 		}
+		switch {
+		case d.disk.readOnly && call == "save":
+			return fmt.Errorf("%w: %w", local.ErrUnwritable, unix.EROFS)
+		case d.disk.readOnly:
+			return unix.EROFS
+		}
 		return do()
 	})
 }
@@ -235,7 +241,13 @@ func (d *dir) write(call, name string, do func() error) error {
 func (d *dir) Describe() local.Pool { return d.disk.is }
 
 func (d *dir) Look() (total, free int64, err error) {
-	err = d.read(func() error { total, free = d.disk.is.Total, d.disk.is.Free; return nil })
+	err = d.read(func() error {
+		total, free = d.disk.is.Total, d.disk.is.Free
+		if d.disk.readOnly {
+			return fmt.Errorf("%w: %w", local.ErrUnwritable, unix.EROFS)
+		}
+		return nil
+	})
 	return total, free, err
 }
 

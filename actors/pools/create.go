@@ -50,7 +50,8 @@ func (t *task) createVolume(ctx context.Context, n pools.NewVolume) (pools.Volum
 const refusals = 20
 
 // newVolumeIn makes a volume in a pool that has room. Where the array of one says that it has none after all,
-// retained volumes make room there, or another pool takes the volume; where it refuses the volume, another pool.
+// retained volumes make room there, or another pool takes the volume; where it refuses the volume, or a pool on a node
+// cannot be used, another pool.
 func (t *task) newVolumeIn(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolume, c *claim) error {
 	not := refusedBy{declined: map[string]string{}}
 	for tried := 1; ; tried++ {
@@ -58,7 +59,7 @@ func (t *task) newVolumeIn(ctx context.Context, v *v1alpha1.PoolVolume, n pools.
 		switch {
 		case pool == "" || isOpen(err) || tried == refusals:
 			return err
-		case errors.Is(err, array.ErrDeclined):
+		case errors.Is(err, array.ErrDeclined), isNotHere(err):
 			not.declined[pool] = shortly(err)
 		case errors.Is(err, volume.ErrNoSpace):
 			not.full = append(not.full, pool)
@@ -111,7 +112,7 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 	}
 	pool, err := t.pool(ctx, chosen.Pool)
 	if err != nil {
-		return t.elsewhere(n.Kind, chosen.Pool, err)
+		return chosen.Pool, elsewhere(n.Kind, err)
 	}
 	*v = t.wanted(n, chosen, protocol, size)
 	v.Spec.FSType = fsTypeOf(n, chosen, protocol, from)
@@ -123,7 +124,7 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 	switch {
 	case free:
 	case err != nil:
-		return t.elsewhere(n.Kind, pool.Name, t.arrayError(pool.Name, err, "look for volume "+t.name))
+		return pool.Name, elsewhere(n.Kind, t.arrayError(pool.Name, err, "look for volume "+t.name))
 	default:
 		if err := t.ours(v, have, marked); err != nil {
 			return "", err
@@ -137,13 +138,25 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 	return chosen.Pool, err
 }
 
-// elsewhere makes an error of a pool in which nothing has begun. One on a node that cannot be asked has no room: the
+// notHere is a [volume.ErrNoSpace]: a pool on a node cannot be used now, and nothing was made there.
+type notHere struct{ why string }
+
+func (e *notHere) Error() string { return "nothing was made: " + e.why }
+
+func (e *notHere) Is(target error) bool { return target == volume.ErrNoSpace }
+
+func isNotHere(err error) bool {
+	_, is := errors.AsType[*notHere](err)
+	return is
+}
+
+// elsewhere makes an error of a pool in which nothing has begun. One on a node that cannot be used has no room: the
 // volume may go to another node, which Kubernetes tries after no other error.
-func (t *task) elsewhere(kind pools.Kind, pool string, err error) (asked string, _ error) {
+func elsewhere(kind pools.Kind, err error) error {
 	if kind == pools.KindLocal && errors.Is(err, volume.ErrUnavailable) {
-		return pool, problemf(volume.ErrNoSpace, "nothing was made: %s", volume.OneLine(err))
+		return &notHere{volume.OneLine(err)}
 	}
-	return "", err
+	return err
 }
 
 // protocolOf returns how nodes reach a new volume.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
@@ -44,7 +45,7 @@ func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
 // the name a moment ago.
 func (t *task) make(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) error {
 	err := t.makeOnArray(ctx, v, pool, look)
-	if err != nil && isFinal(err) {
+	if err != nil && (isFinal(err) || isUnwritable(err)) {
 		err = t.giveUp(ctx, v, pool, err)
 	}
 	if err != nil && !isFinal(err) {
@@ -70,6 +71,12 @@ func isFinal(err error) bool {
 	}
 	return errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrNotFound) || errors.Is(err, volume.ErrConflict) ||
 		errors.Is(err, volume.ErrInvalid)
+}
+
+// isUnwritable reports whether a node says that nothing can be written to its disk. There is no volume, unless it has been
+// begun before.
+func isUnwritable(err error) bool {
+	return errors.Is(err, local.ErrUnwritable) && !errors.Is(err, volume.ErrUncertain)
 }
 
 func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) error {
@@ -196,10 +203,14 @@ func (t *task) placeError(pool string, err error, doing string) error {
 }
 
 // giveUp takes the resource back after an error that says that its volume is not to be, and returns
-// that error. Where the array has the volume all the same, or it cannot be told, the error is not final.
+// that error. Where the array has the volume all the same, or it cannot be told, the error is not final. That a node
+// cannot use its disk is final where nothing is on it.
 func (t *task) giveUp(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, cause error) error {
 	have, err := pool.Array.VolumeNamed(ctx, v.Name)
 	if err == nil && t.ours(v, have, perhapsUnmarked) == nil {
+		if !isFinal(cause) {
+			return cause // it goes on there
+		}
 		return because(volume.ErrUncertain, cause, "volume %s is on the %s all the same", v.Name, medium(v))
 	}
 	if err != nil && !errors.Is(err, array.ErrNotFound) {
@@ -209,7 +220,7 @@ func (t *task) giveUp(ctx context.Context, v *v1alpha1.PoolVolume, pool messages
 	if err := t.remove(ctx, v); err != nil {
 		return because(volume.ErrUncertain, errors.Join(cause, err), "volume %s was not made, and its resource is not deleted", t.name)
 	}
-	return cause
+	return elsewhere(kindOfVolume(v), cause)
 }
 
 // finishVolume makes true what the resource of a volume says.

@@ -35,8 +35,8 @@ var (
 	ErrTimeout = fmt.Errorf("%w: no answer in time", ErrUnreachable)
 	// ErrNodeAway: the node whose disk has the pool is not connected.
 	ErrNodeAway error = &reason{"its node is not connected", ErrUnreachable}
-	// ErrDiskAway: the node is connected, and has no such disk.
-	ErrDiskAway error = &reason{"its disk is not there", ErrUnreachable}
+	// ErrDiskAway: the node is connected, and has no such disk, or cannot use it.
+	ErrDiskAway error = &reason{"its disk is not there, or cannot be used", ErrUnreachable}
 	// ErrBadAnswer: something answered that is no array, or one that is starting.
 	ErrBadAnswer = fmt.Errorf("%w: what answers is no array, or is starting", ErrUnreachable)
 )

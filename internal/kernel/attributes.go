@@ -76,6 +76,11 @@ func fileAttr(number uintptr, fd int, attr *FileAttr) error {
 	return nil
 }
 
+// Fsetxattr is fsetxattr(2): it sets an extended attribute.
+func Fsetxattr(fd int, name string, value []byte) error {
+	return do("Fsetxattr", object{dir: fd}, func() error { return unix.Fsetxattr(fd, name, value, 0) })
+}
+
 // FreeEOFBlocks makes XFS take back what it set aside behind the ends of files that grow. It waits
 // for the worker of the kernel that counts what was removed.
 func FreeEOFBlocks(fd int) error {

@@ -57,6 +57,15 @@ type Shown interface {
 // OpenTree opens the files of a volume with this record.
 type OpenTree func(ctx context.Context, r Record) (*files.Tree, error)
 
+// ErrUnwritable is a [volume.ErrUnavailable]: nothing can be written to the disk of a pool. What is on it can be read.
+var ErrUnwritable error = unwritable{}
+
+type unwritable struct{}
+
+func (unwritable) Error() string { return "nothing can be written to its disk" }
+
+func (unwritable) Is(target error) bool { return target == volume.ErrUnavailable }
+
 // Dir is a pool's directory that was opened: what is done on the disk and with its mounts. Volumes and snapshots
 // share one namespace of names. Every call may be repeated, also after a crash at any point of an earlier one.
 // Those for one name come one after the other; those for different names come at the same time, and none waits for
@@ -64,8 +73,9 @@ type OpenTree func(ctx context.Context, r Record) (*files.Tree, error)
 type Dir interface {
 	// Describe says what was found when it was opened, except Class and Provisioned. Failed is what the last Look has found.
 	Describe() Pool
-	// Look asks how full the disk is; not more is free than inodes are for. The error is [volume.ErrUnavailable] where the
-	// directory of the pool is not there any more.
+	// Look asks how full the disk is; not more is free than inodes are for. It writes a little, so that it learns, now or the
+	// next time, that the disk takes no writes: then the error is [ErrUnwritable], and the rest is right. It is
+	// [volume.ErrUnavailable] where the directory of the pool is not there any more.
 	Look() (total, free int64, err error)
 	// Close gives the directory back. It is called once, after all other calls.
 	Close() error
@@ -74,7 +84,7 @@ type Dir interface {
 	Records() ([]Record, error)
 	Load(name string) (Record, error)
 	// Save is durable when it returns; so is Forget, of a record that may be gone already. [volume.ErrNoSpace]: the disk
-	// is full.
+	// is full. [ErrUnwritable]: nothing has changed.
 	Save(Record) error
 	Forget(name string) error
 

@@ -30,7 +30,7 @@ func newLocals(r *prometheus.Registry) locals {
 			"1 if the kubelet has registered the driver of the node's pools, else 0; absent if the daemon does not register itself."),
 		operations: histogramVec(r, "local_operation_duration_seconds",
 			"Duration of what is done to volumes in pools of the node, by operation and result: ok or error.", callBuckets, "operation", "result"),
-		up: gaugeVec(r, "local_pool_up", "1 while the disk of the pool can be used, else 0.", "class", "path"),
+		up: gaugeVec(r, "local_pool_up", "1 while the disk of the pool can be used and takes writes, else 0.", "class", "path"),
 		bytes: gaugeVec(r, "local_pool_bytes",
 			"Bytes of the pool's disk: its size, what is free, and what is promised to volumes and snapshots.", "class", "path", "kind"),
 		volumes: gaugeVec(r, "local_volumes",

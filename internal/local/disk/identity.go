@@ -180,18 +180,18 @@ func readFile(dir *os.File, name string) ([]byte, error) {
 	return kernel.ReadFile(int(dir.Fd()), name, unix.O_NOFOLLOW|unix.O_NONBLOCK, largest)
 }
 
-// writeFile replaces a file as a whole, durably.
+// writeFile replaces a file as a whole, durably. The error is [local.ErrUnwritable] if the disk has taken nothing.
 func writeFile(dir *os.File, name string, content []byte) error {
 	fresh := newPrefix + rand.Text()
 	file, err := kernel.Create(filepath.Join(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), fresh), os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return unwritten(err)
 	}
 	err = kernel.WriteAt(file, content, 0)
 	if err == nil {
 		err = kernel.Sync(file)
 	}
-	err = errors.Join(err, file.Close())
+	err = unwritten(errors.Join(err, file.Close()))
 	if err == nil {
 		err = kernel.Renameat(int(dir.Fd()), fresh, int(dir.Fd()), name)
 	}
@@ -199,6 +199,14 @@ func writeFile(dir *os.File, name string, content []byte) error {
 		return errors.Join(err, ignoreMissing(kernel.Unlinkat(int(dir.Fd()), fresh)))
 	}
 	return kernel.Sync(dir)
+}
+
+// unwritten marks the error of a write, before which nothing was changed, if it means that the disk takes no writes.
+func unwritten(err error) error {
+	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EIO) {
+		return fmt.Errorf("%w: %w", local.ErrUnwritable, err)
+	}
+	return err
 }
 
 func ignoreMissing(err error) error {

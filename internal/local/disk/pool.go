@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
@@ -236,8 +238,10 @@ func (p *Pool) Describe() local.Pool {
 	return p.found
 }
 
-// Look returns how full the disk is. The error is [volume.ErrUnavailable] where the path leads to the pool no more, or
-// its file system does not work any more.
+// Look returns how full the disk is, and writes a little: a file system that cannot write it down turns itself off within
+// seconds, which the next Look sees. It waits for no disk that is busy. The error is [local.ErrUnwritable] where nothing can
+// be written, and [volume.ErrUnavailable] where the path leads to the pool no more, or its file system does not work any
+// more.
 func (p *Pool) Look() (total, free int64, err error) {
 	err = p.dir.CheckPath()
 	switch {
@@ -256,7 +260,19 @@ func (p *Pool) Look() (total, free int64, err error) {
 		return 0, 0, fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
 	}
 	p.lookAgain()
-	return space.Total.Bytes, roomIn(space), nil
+	total, free = space.Total.Bytes, roomIn(space)
+	return total, free, p.tryWrite()
+}
+
+// tryWrite changes an attribute. That takes no room, and every file system does it in a transaction of its journal; of one
+// whose journal has ended some would take new times, or bytes of a file, without an error.
+func (p *Pool) tryWrite() error {
+	err := kernel.Fsetxattr(int(p.records.Fd()), "user.katbox.looked", strconv.AppendInt(nil, time.Now().UnixNano(), 16))
+	if err == nil || noRoom(err) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil // a full disk can be written to again once something is deleted
+	}
+	return fmt.Errorf("%w: %w; look for errors of the disk in the kernel's log, repair the disk, and mount it again",
+		local.ErrUnwritable, err)
 }
 
 // leastPerInode is how many bytes of a volume's size come with an inode, unless the disk has fewer. An ext4 of its own

@@ -111,7 +111,7 @@ func TestEachMethod(t *testing.T) {
 func TestErrorsKeepTheirKind(t *testing.T) {
 	n, c := newNode(t)
 	for _, kind := range []error{
-		volume.ErrNotFound, volume.ErrConflict, volume.ErrNoSpace, volume.ErrInvalid, volume.ErrBusy, volume.ErrUnavailable,
+		volume.ErrNotFound, volume.ErrConflict, volume.ErrNoSpace, volume.ErrInvalid, volume.ErrBusy, volume.ErrUnavailable, local.ErrUnwritable,
 		volume.ErrUncertain, pools.ErrInUse, pools.ErrOutOfRange,
 	} {
 		n.Fail(func(fake.Call) error { return fmt.Errorf("%w: the disk\nburns", kind) })

@@ -115,6 +115,7 @@ var kinds = []struct {
 	{"OutOfRange", pools.ErrOutOfRange, http.StatusUnprocessableEntity},
 	{"Invalid", volume.ErrInvalid, http.StatusBadRequest},
 	{"Busy", volume.ErrBusy, http.StatusTooManyRequests},
+	{"Unwritable", local.ErrUnwritable, http.StatusServiceUnavailable},
 	{"Unavailable", volume.ErrUnavailable, http.StatusServiceUnavailable},
 }
 
