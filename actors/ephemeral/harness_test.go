@@ -354,7 +354,21 @@ func (m *fakeMounter) Unmount(target string) error {
 			return err
 		}
 	}
-	return m.FakeMounter.Unmount(target)
+	return m.takeOff(target)
+}
+
+// takeOff takes the topmost mount away. The FakeMounter knows no other ones.
+func (m *fakeMounter) takeOff(target string) error {
+	below := slices.DeleteFunc(slices.Clone(m.mounts()), func(mounted mountutils.MountPoint) bool { return mounted.Path != target })
+	if err := m.FakeMounter.Unmount(target); err != nil || len(below) < 2 {
+		return err
+	}
+	for _, mounted := range below[:len(below)-1] {
+		if err := m.FakeMounter.Mount(mounted.Device, target, mounted.Type, mounted.Opts); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *fakeMounter) ReadOnly(path string) (bool, error) {
@@ -370,18 +384,33 @@ func (m *fakeMounter) Shows(target, source string) (mount.Showing, error) {
 	if _, err := os.Lstat(target); err != nil {
 		return mount.NotMounted, nil
 	}
+	layers, _ := m.Layers(target, source)
+	if len(layers) == 0 {
+		return mount.NotMounted, nil
+	}
+	top := layers[len(layers)-1].Showing
+	if top == mount.ShowsOther && slices.ContainsFunc(layers, func(l mount.Layer) bool { return l.Showing == mount.ShowsSource }) {
+		return mount.ShowsBeneath, nil
+	}
+	return top, nil
+}
+
+func (m *fakeMounter) Layers(target, source string) (layers []mount.Layer, err error) {
 	source = realPath(source)
-	showing := mount.NotMounted
 	for _, mounted := range m.mounts() {
+		showing := mount.ShowsOther
 		switch {
 		case mounted.Path != target:
+			continue
 		case mounted.Device == source:
 			showing = mount.ShowsSource
-		default:
-			showing = mount.ShowsOther
+		case filepath.Base(mounted.Device) == filepath.Base(source) &&
+			filepath.Base(filepath.Dir(mounted.Device)) == filepath.Base(filepath.Dir(source)):
+			showing = mount.ShowsNamesake
 		}
+		layers = append(layers, mount.Layer{Showing: showing, What: mounted.Type + " " + mounted.Device})
 	}
-	return showing, nil
+	return layers, nil
 }
 
 // realPath returns a path without the handle that it may begin with, as the kernel does for a

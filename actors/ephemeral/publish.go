@@ -145,8 +145,11 @@ func (t *task) alreadyPublished(p volume.Publication) (done bool, err error) {
 		return false, err
 	case showing == mount.NotMounted:
 		return false, nil
-	case showing == mount.ShowsOther:
+	case showing == mount.ShowsOther, showing == mount.ShowsBeneath && !t.hasTarget(target):
 		return false, t.errForeignMount(target)
+	case showing == mount.ShowsNamesake:
+		return false, fmt.Errorf("%w: %s shows volume %s as it is in another working directory, or on another disk; delete its pod: %s",
+			volume.ErrForeignMount, target, t.id, t.topmost(target))
 	}
 	whole, err := t.isWhole(p.Target, showing)
 	if err != nil {
@@ -182,7 +185,8 @@ func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error
 		return false, fmt.Errorf("%w: volume %s is mounted on %s with read-only %t and flags %q, asked for read-only %t and flags %q",
 			volume.ErrConflict, t.id, known.Path, known.ReadOnly, known.Flags, target.ReadOnly, target.Flags)
 	}
-	if !target.ReadOnly {
+	// On top lies what a process of the pod has mounted: so the call was answered.
+	if !target.ReadOnly || showing == mount.ShowsBeneath {
 		return true, nil
 	}
 	// A crash between a bind and its flags left it writable, before the call was answered.

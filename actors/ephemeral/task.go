@@ -12,8 +12,10 @@ import (
 	mountutils "k8s.io/mount-utils"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/scratch"
@@ -27,6 +29,8 @@ type Mounter interface {
 	ReadOnly(path string) (bool, error)
 	// Shows tells whether the topmost mount at target shows the directory source.
 	Shows(target, source string) (mount.Showing, error)
+	// Layers describes what is mounted at target, the lowest first.
+	Layers(target, source string) ([]mount.Layer, error)
 }
 
 // environment is what all operations and actors work with. It does not change.
@@ -61,6 +65,8 @@ type task struct {
 	deletion
 	// doubted: the volume is mounted nowhere, and nothing tells whether its pod will come back.
 	doubted bool
+	// insisted: the kubelet has asked to unmount it for the grace time, and not to mount it again. So the pod is gone.
+	insisted bool
 	// unmounted: it took a mount of the volume away.
 	unmounted bool
 	// stuck is why the volume has to be resumed later.
@@ -121,11 +127,7 @@ func (t *task) drop(remove func() error) error {
 // shows tells whether the mount at target shows the volume's data directory. The target's path
 // names the pod of a volume that is not known.
 func (t *task) shows(target string) (mount.Showing, error) {
-	source := volume.Place{Pod: volume.PodUID(kubelet.PodOf(t.PodsDir, target)), ID: t.id}
-	if t.record != nil {
-		source = t.record.Data()
-	}
-	showing, err := t.Mounter.Shows(target, t.Scratch.Source(source))
+	showing, err := t.Mounter.Shows(target, t.source(target))
 	if err != nil {
 		return showing, fmt.Errorf("%w: what is mounted on %s: %w", volume.ErrUncertain, target, err)
 	}
@@ -133,6 +135,15 @@ func (t *task) shows(target string) (mount.Showing, error) {
 		return mount.ShowsOther, nil // whose directory it was cannot be told
 	}
 	return showing, nil
+}
+
+// source is what the mount at target should show.
+func (t *task) source(target string) string {
+	source := volume.Place{Pod: volume.PodUID(kubelet.PodOf(t.PodsDir, target)), ID: t.id}
+	if t.record != nil {
+		source = t.record.Data()
+	}
+	return t.Scratch.Source(source)
 }
 
 func (t *task) hasTarget(target string) bool {
@@ -147,8 +158,8 @@ func (t *task) hasTarget(target string) bool {
 // may have left more than one.
 const maxStackedMounts = 16
 
-// unmount takes the volume off target, and no other mount. It returns nil once the kernel confirms
-// that nothing is mounted there.
+// unmount takes the volume off target, and what lies on top if its pod is gone, but no other mount. It
+// returns nil once the kernel confirms that nothing is mounted there.
 func (t *task) unmount(target string) error {
 	showing, err := t.shows(target)
 	if err != nil {
@@ -165,13 +176,17 @@ func (t *task) unmountSeen(target string, showing mount.Showing) (err error) {
 			return nil
 		case mount.ShowsOther:
 			return t.errForeignMount(target)
+		case mount.ShowsBeneath:
+			if err := t.mayUncover(target); err != nil {
+				return err
+			}
 		}
 		// EINVAL: not mounted any more. The next look tells.
 		err := t.Mounter.Unmount(target)
 		if err != nil && !errors.Is(err, unix.EINVAL) {
 			return err
 		}
-		t.unmounted = t.unmounted || err == nil
+		t.unmounted = t.unmounted || err == nil && showing != mount.ShowsBeneath
 		if showing, err = t.shows(target); err != nil {
 			return err
 		}
@@ -180,7 +195,46 @@ func (t *task) unmountSeen(target string, showing mount.Showing) (err error) {
 }
 
 func (t *task) errForeignMount(target string) error {
-	return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, target, t.id)
+	return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it: %s", volume.ErrForeignMount, target, t.id, t.topmost(target))
+}
+
+// mayUncover allows to take a mount away that lies on the volume's: one of the pod's own, such as that of a sidecar
+// with a FUSE file system. While the pod runs that would show it another file system in the place.
+func (t *task) mayUncover(target string) error {
+	there := true
+	if t.record != nil {
+		var err error
+		if there, err = t.podThere(); err != nil {
+			return err
+		}
+	}
+	what := t.topmost(target)
+	if ended := t.record != nil && t.record.Outcome != volume.OutcomeUnknown; there && !ended && !t.insisted {
+		return fmt.Errorf("%w: volume %s is mounted on %s beneath another mount; that one is taken away once the pod is known to have ended, "+
+			"or the kubelet has asked for %s: %s",
+			volume.ErrForeignMount, t.id, target, duration.Format(t.OrphanGrace), what)
+	}
+	t.Log.Info("taking away a mount that lies on a volume's, its pod is gone", append(t.about(), logkeys.Target, target, "mount", what)...)
+	return nil
+}
+
+func (t *task) about() []any {
+	if t.record == nil {
+		return logkeys.About(volume.Record{ID: t.id})
+	}
+	return logkeys.About(*t.record)
+}
+
+// topmost describes the topmost mount at target.
+func (t *task) topmost(target string) string {
+	layers, err := t.Mounter.Layers(target, t.source(target))
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(layers) == 0:
+		return "it is gone by now"
+	}
+	return layers[len(layers)-1].What
 }
 
 // confirmUnmounted confirms by the mount table that the volume's mount at target is gone; an empty

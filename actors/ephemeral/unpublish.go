@@ -204,9 +204,13 @@ func (t *task) abandon() error {
 	return t.retain(record, abandoned)
 }
 
-// podThere reports whether there is a directory of the volume's pod.
+// podThere reports whether there is a directory of the volume's pod, or none can be expected below this kubelet's.
 func (t *task) podThere() (bool, error) {
-	for _, name := range kubelet.PodsOf(t.PodsDir, t.record) {
+	names := kubelet.PodsOf(t.PodsDir, t.record)
+	if len(names) == 0 {
+		return true, nil
+	}
+	for _, name := range names {
 		if _, err := os.Lstat(filepath.Join(t.PodsDir, name)); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return err == nil, err
 		}

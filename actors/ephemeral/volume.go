@@ -56,6 +56,8 @@ type volumeActor struct {
 	// absentSince is when the volume's pod directory was first seen to be gone, nowhereSince when the volume
 	// was first seen to be mounted nowhere although the directory is there.
 	absentSince, nowhereSince time.Time
+	// leavingSince is when the kubelet first asked to unmount what it has not asked to mount again.
+	leavingSince time.Time
 	// doubted: it is mounted nowhere, and nothing tells whether its pod will come back.
 	doubted bool
 	// received counts the supervisor's messages.
@@ -117,11 +119,18 @@ func (v *volumeActor) request(c actor.Context, m messages.Request) {
 			return
 		}
 		v.publish = m
-		v.absentSince, v.nowhereSince = time.Time{}, time.Time{} // the kubelet wants it
+		v.absentSince, v.nowhereSince, v.leavingSince = time.Time{}, time.Time{}, time.Time{} // the kubelet wants it
 		run := func(t *task) error { return t.publish(m.Publication) }
 		v.change(c, m, m.Reply, &operation{name: publishing, run: run, covers: samePublish(m)})
 	case *messages.UnpublishVolume:
-		run := func(t *task) error { return t.unpublish(m.Target) }
+		if v.leavingSince.IsZero() {
+			v.leavingSince = time.Now()
+		}
+		insisted := time.Since(v.leavingSince) >= v.OrphanGrace
+		run := func(t *task) error {
+			t.insisted = insisted
+			return t.unpublish(m.Target)
+		}
 		v.change(c, m, m.Reply, &operation{name: "unpublish", run: run, covers: sameUnpublish(m)})
 	case *messages.AdoptVolume:
 		v.change(c, m, m.Reply, &operation{name: "adopt", run: func(t *task) error { return t.adopt(m.Pod) }})

@@ -28,12 +28,41 @@ const (
 	ShowsRemoved
 	// ShowsOther: something else is mounted.
 	ShowsOther
+	// ShowsBeneath: something else is mounted on top of the directory that should be.
+	ShowsBeneath
+	// ShowsNamesake: a directory of the same name is mounted, in one of the same name, but not there: as when the
+	// directory above both was replaced, with its disk or without.
+	ShowsNamesake
 )
 
 // Shows tells whether the topmost mount at target shows the directory source, as it is at that path
-// now.
+// now. It asks no file system over a network and no FUSE server. Of one that refuses to answer, as a disk that is
+// dead, and of what lies beneath another mount, it tells what the mount table does, which it then reads.
 func (m *Mounter) Shows(target, source string) (Showing, error) {
-	there, mounted, err := m.look(target)
+	showing, err := m.compare(target, source)
+	if err == nil && showing != ShowsOther {
+		return showing, nil
+	}
+	layers, tableErr := m.Layers(target, source)
+	switch {
+	case tableErr != nil:
+		return ShowsOther, errors.Join(err, tableErr)
+	case len(layers) == 0:
+		return ShowsOther, err
+	}
+	top := layers[len(layers)-1].Showing
+	if top == ShowsOther && slices.ContainsFunc(layers, func(l Layer) bool { return l.Showing == ShowsSource }) {
+		return ShowsBeneath, nil
+	}
+	if err == nil && top == ShowsSource {
+		return ShowsOther, nil // they differ, however they are called
+	}
+	return top, nil
+}
+
+// compare is Shows for file systems that answer.
+func (m *Mounter) compare(target, source string) (Showing, error) {
+	there, mounted, err := m.look(target, unix.AT_STATX_DONT_SYNC)
 	switch {
 	case !mounted && (err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)):
 		return NotMounted, nil
@@ -54,11 +83,11 @@ func (m *Mounter) Shows(target, source string) (Showing, error) {
 
 // look returns what is at path and whether something is mounted there, which it tells also with an
 // error. One system call answers both, unless the kernel is old.
-func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
+func (m *Mounter) look(path string, flags int) (there inode, mounted bool, err error) {
 	// A trailing slash would make the kernel follow a symbolic link after all.
 	path = filepath.Clean(path)
 	if !m.noMountRoot.Load() {
-		there, mounted, err = mountRoot(path)
+		there, mounted, err = mountRoot(path, flags)
 		if !errors.Is(err, errNoMountRoot) {
 			return there, mounted, err
 		}
@@ -79,7 +108,7 @@ var errNoMountRoot = errors.New("statx does not report mount roots")
 // does not read the mount table. The error wraps fs.ErrNotExist when there is nothing at path, and
 // the kernel's (ESTALE, EIO, ENOTCONN) when the mounted file system does not answer.
 func (m *Mounter) IsMountPoint(path string) (bool, error) {
-	_, mounted, err := m.look(path)
+	_, mounted, err := m.look(path, 0)
 	return mounted, err
 }
 
@@ -88,10 +117,10 @@ type inode struct{ dev, ino, links uint64 }
 
 // mountRoot asks statx(2) what is at path and whether it is a mount point, which statx knows since
 // Linux 5.8.
-func mountRoot(path string) (at inode, mounted bool, err error) {
+func mountRoot(path string, flags int) (at inode, mounted bool, err error) {
 	var st unix.Statx_t
 	err = kernel.IgnoreEINTR(func() error {
-		return unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &st)
+		return unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|flags, unix.STATX_BASIC_STATS, &st)
 	})
 	switch {
 	case unsupported(err), err == nil && st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0:
@@ -145,12 +174,15 @@ func refusing(path string) (Point, bool) {
 		return Point{}, false
 	}
 	table, err := readTable()
-	for _, m := range slices.Backward(table) {
-		if err == nil && m.Mountpoint == path {
-			return Point{Mounted: true, Mode: unix.S_IFDIR, Device: unix.Mkdev(uint32(m.Major), uint32(m.Minor))}, true
-		}
+	if err != nil {
+		return Point{}, false
 	}
-	return Point{}, false
+	mounts, err := stack(table, path)
+	if err != nil || len(mounts) == 0 {
+		return Point{}, false
+	}
+	top := mounts[len(mounts)-1]
+	return Point{Mounted: true, Mode: unix.S_IFDIR, Device: unix.Mkdev(uint32(top.Major), uint32(top.Minor))}, true
 }
 
 // LookOpen is LookCached for an open file.

@@ -31,7 +31,8 @@ func testShows(t *testing.T, m *Mounter) {
 	want(t, target, t.TempDir(), ShowsOther)
 	want(t, target, filepath.Join(t.TempDir(), "none"), ShowsOther)
 	roottest.Tmpfs(t, target, 0)
-	want(t, target, source, ShowsOther)
+	want(t, target, source, ShowsBeneath)
+	want(t, target, t.TempDir(), ShowsOther)
 	if err := m.Unmount(target); err != nil {
 		t.Fatal(err)
 	}

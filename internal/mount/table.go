@@ -33,7 +33,7 @@ func readTable() ([]*mountinfo.Info, error) {
 
 // readsConsistently tells whether reading the table once is enough; see readConsistently.
 var readsConsistently = sync.OnceValue(func() bool {
-	_, _, err := mountRoot("/")
+	_, _, err := mountRoot("/", 0)
 	return !errors.Is(err, errNoMountRoot)
 })
 

@@ -89,6 +89,21 @@ func fileSystem(t testing.TB, dir, data, fstype string, megabytes int, options [
 	return target
 }
 
+// ShutDown does to the file system of a directory what the kernel does when its disk fails. XFS then refuses to say
+// anything about its files.
+func ShutDown(t testing.TB, dir string) {
+	t.Helper()
+	open, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	const goingDown, withoutJournal = 0x8004587d, 2 // XFS_IOC_GOINGDOWN, which ext4 has too
+	if err := unix.IoctlSetPointerInt(int(open.Fd()), goingDown, withoutJournal); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func run(command ...string) (string, error) {
 	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/roottest"
 )
 
 // TestMountOfAFileSystemThatWasShutDown: XFS then refuses to say anything about its files. What is mounted is found
@@ -24,7 +25,7 @@ func TestMountOfAFileSystemThatWasShutDown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shutDown(t, staging)
+		roottest.ShutDown(t, staging)
 		for _, path := range []string{staging, first} {
 			if at, err := attach.Look(path); err != nil || at != (attach.Point{Mounted: true, Directory: true, Device: number}) {
 				t.Errorf("a look at %s: %+v, %v", path, at, err)
@@ -44,18 +45,4 @@ func TestMountOfAFileSystemThatWasShutDown(t *testing.T) {
 			t.Errorf("its target was left: %v", statErr)
 		}
 	})
-}
-
-// shutDown does to a file system what the kernel does when its disk fails.
-func shutDown(t *testing.T, path string) {
-	t.Helper()
-	open, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	const goingDown, withoutJournal = 0x8004587d, 2 // XFS_IOC_GOINGDOWN, which ext4 has too
-	if err := unix.IoctlSetPointerInt(int(open.Fd()), goingDown, withoutJournal); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -16,7 +16,7 @@ import (
 func TestStatsOfAnXFSThatWasShutDown(t *testing.T) {
 	d, dir := formatted(t, xfs, small), target(t)
 	mustMount(t, d.path, dir, xfs, false)
-	shutDown(t, dir)
+	roottest.ShutDown(t, dir)
 	if stats, err := quiet.Stats(dir); err != nil || !stats.Abnormal || !strings.Contains(stats.Condition, "does not work") {
 		t.Errorf("%+v, %v", stats, err)
 	}
