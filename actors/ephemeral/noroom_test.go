@@ -1,6 +1,7 @@
 package ephemeral
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -53,6 +54,40 @@ func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 		}
 		h.stop()
 	})
+}
+
+// TestOutOfResources: without descriptors or memory a publish is refused so that the kubelet tries again, with what to
+// do, and nothing is deleted for it: that would not help. Once there are some it succeeds.
+func TestOutOfResources(t *testing.T) {
+	const volumes = 3
+	for _, number := range []unix.Errno{unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newTestNode(t)
+			for i := range volumes {
+				h.retained("pod", numbered(i), time.Hour, testLifespan)
+			}
+			h.start()
+			h.mounter.fail(always(number), nil)
+			err := h.node.Publish(t.Context(), h.publication())
+			wantError(t, err, volume.ErrExhausted)
+			wantError(t, err, number)
+			if errors.Is(err, volume.ErrFailed) || errors.Is(err, volume.ErrNoSpace) {
+				t.Errorf("%v is another error besides", err)
+			}
+			h.mounter.fail(nil, nil)
+			h.records.fail(func([]volume.Change) error { return number })
+			wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrExhausted)
+			h.records.fail(nil)
+			time.Sleep(time.Minute)
+			for i := range volumes {
+				if !h.hasMarker("pod", numbered(i)) {
+					t.Errorf("%v: volume %d is gone", number, i)
+				}
+			}
+			h.publish()
+			h.stop()
+		})
+	}
 }
 
 // TestNoByteForPods: root has room on the disk, and pods have none. A new volume is refused, and what is

@@ -11,12 +11,11 @@ import (
 
 	"github.com/katbox/katbox/internal/api/node"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/socket"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -99,7 +98,7 @@ func (i *instance) serveAdmin(ctx context.Context) error {
 	}), i.log)
 	a.server.ConnState = ops.Changed
 	l, err := socket.Listen(path)
-	if noRoom(err) {
+	if volume.IsNoSpace(err) {
 		i.log.Error(err, "no room for the admin socket, it is made once there is some")
 	} else if err != nil {
 		return fmt.Errorf("--admin-socket: %w", err)
@@ -137,8 +136,6 @@ func (i *instance) volumes() node.Joined {
 		return nil
 	}}
 }
-
-func noRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // serve serves on l, which is nil if the socket is still to be made, until the server is stopped. It
 // makes the socket anew when it was removed: it is no reason to end the daemon.

@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/socket"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -90,7 +91,7 @@ func (i *instance) withRoom(ctx context.Context, open func() error) error {
 	logged := false
 	for ctx.Err() == nil {
 		err := open()
-		if !noRoom(err) {
+		if !volume.IsNoSpace(err) {
 			return err
 		}
 		if !logged {

@@ -28,7 +28,7 @@ func codeOf(err error) codes.Code {
 	// Uncertain errors come first: an error that is both is uncertain.
 	case errors.Is(err, volume.ErrUncertain), errors.Is(err, volume.ErrBusy), errors.Is(err, volume.ErrForeignMount):
 		return codes.Aborted
-	case errors.Is(err, volume.ErrNoSpace), errors.Is(err, volume.ErrNotAttached):
+	case errors.Is(err, volume.ErrNoSpace), errors.Is(err, volume.ErrNotAttached), errors.Is(err, volume.ErrExhausted):
 		return codes.ResourceExhausted
 	case errors.Is(err, volume.ErrFailed):
 		return codes.Internal // final: it was undone

@@ -31,6 +31,7 @@ func TestCodeOf(t *testing.T) {
 		{volume.ErrUncertain, codes.Aborted, false},
 		{volume.ErrBusy, codes.Aborted, false},
 		{volume.ErrNoSpace, codes.ResourceExhausted, false},
+		{volume.ErrExhausted, codes.ResourceExhausted, false},
 		{volume.ErrNotAttached, codes.ResourceExhausted, false},
 		{volume.ErrUnavailable, codes.Unavailable, false},
 		{context.DeadlineExceeded, codes.DeadlineExceeded, false},

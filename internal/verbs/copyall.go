@@ -56,7 +56,7 @@ func (s *Session) CopyAll(ctx context.Context, parts []Part, ref, dest string, o
 		switch {
 		case err == nil:
 			continue
-		case ctx.Err() != nil, errors.Is(err, syscall.ENOSPC), CodeOf(err) == CodeUsage:
+		case ctx.Err() != nil, errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), CodeOf(err) == CodeUsage:
 			return err
 		}
 		failed++

@@ -43,6 +43,8 @@ var (
 	ErrUncertain = errors.New("failed, state of the mount is uncertain")
 	// ErrNoSpace: there is no room where the data or the records of volumes are.
 	ErrNoSpace = errors.New("no space left")
+	// ErrExhausted: the daemon or the node has no file descriptor or no memory left. No deletion helps, repeating does.
+	ErrExhausted = errors.New("out of resources")
 	// ErrRecordsDamaged: the file of the records cannot be used, and nothing can be recorded.
 	ErrRecordsDamaged = errors.New("damaged")
 )
@@ -59,14 +61,16 @@ var (
 const InWorkdir = "in the working directory"
 
 // WantsRoom marks an error of a data directory or a record as [ErrNoSpace] if it means that the
-// file system is full; where says which one. It is not for other errors: the kernel returns the same numbers when the
+// file system is full; where says which one. Full is also a directory with as many directories as it can hold (EMLINK: 65,000
+// on ext4 without dir_nlink, 32,000 on ext3): a volume that goes takes its pod's directory with it. It is not for other
+// errors: the kernel returns the same numbers when the
 // kubelet's file system is full and when there are too many mounts (fs.mount-max). bbolt keeps only
 // the text of some errors; they get their number back.
 func WantsRoom(err error, where string) error {
 	if err == nil || errors.Is(err, ErrNoSpace) {
 		return err
 	}
-	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
+	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EMLINK} {
 		switch {
 		case errors.Is(err, number):
 			return fmt.Errorf("%w %s: %w", ErrNoSpace, where, err)
@@ -79,6 +83,30 @@ func WantsRoom(err error, where string) error {
 
 // IsNoSpace reports whether [WantsRoom] marks the error.
 func IsNoSpace(err error) bool { return errors.Is(WantsRoom(err, ""), ErrNoSpace) }
+
+// exhausted are the errors of the system that no deletion of volumes mends, each with what to do.
+var exhausted = []struct {
+	number syscall.Errno
+	advice string
+}{
+	{syscall.EMFILE, "the daemon has as many files open as it may: raise its limit (RLIMIT_NOFILE), or see its log for what holds them"},
+	{syscall.ENFILE, "the node has as many files open as it may: see which processes hold most, or raise the sysctl fs.file-max"},
+	{syscall.ENOMEM, "the kernel has no memory for it: raise the memory limit of the daemon, or make memory free on the node"},
+}
+
+// Exhausted marks an error as [ErrExhausted], and says what to do, if it means that there are no file descriptors or
+// no memory.
+func Exhausted(err error) error {
+	if err == nil || errors.Is(err, ErrExhausted) {
+		return err
+	}
+	for _, e := range exhausted {
+		if errors.Is(err, e.number) {
+			return fmt.Errorf("%w: %w; %s", ErrExhausted, err, e.advice)
+		}
+	}
+	return err
+}
 
 // InvalidError says which field of a request is not acceptable and why.
 type InvalidError struct {

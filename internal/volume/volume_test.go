@@ -172,7 +172,7 @@ func TestObjectNames(t *testing.T) {
 
 func TestWantsRoom(t *testing.T) {
 	for _, full := range []error{
-		ErrNoSpace, syscall.ENOSPC, syscall.EDQUOT,
+		ErrNoSpace, syscall.ENOSPC, syscall.EDQUOT, syscall.EMLINK,
 		fmt.Errorf("mkdir: %w", syscall.ENOSPC),
 		errors.New("file resize error: truncate: no space left on device"),
 	} {
@@ -190,8 +190,29 @@ func TestWantsRoom(t *testing.T) {
 	if marked := WantsRoom(errors.New("write: disk quota exceeded"), InWorkdir); !errors.Is(marked, syscall.EDQUOT) {
 		t.Errorf("%v, want EDQUOT as well", marked)
 	}
-	for _, other := range []error{nil, syscall.EIO, ErrBusy} {
+	for _, other := range []error{nil, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, ErrBusy} {
 		if got := WantsRoom(other, InWorkdir); !errors.Is(got, other) || errors.Is(got, ErrNoSpace) || IsNoSpace(other) {
+			t.Errorf("%v became %v, want it as it is", other, got)
+		}
+	}
+}
+
+// TestExhausted: what no deletion helps against says what does, and is not want of room.
+func TestExhausted(t *testing.T) {
+	for number, advice := range map[syscall.Errno]string{
+		syscall.EMFILE: "RLIMIT_NOFILE", syscall.ENFILE: "fs.file-max", syscall.ENOMEM: "memory limit",
+	} {
+		err := fmt.Errorf("mkdir: %w", number)
+		marked := Exhausted(err)
+		if !errors.Is(marked, ErrExhausted) || !errors.Is(marked, number) || !strings.Contains(marked.Error(), advice) || IsNoSpace(marked) {
+			t.Errorf("%v became %v", err, marked)
+		}
+		if twice := Exhausted(marked); twice.Error() != marked.Error() {
+			t.Errorf("%v is marked twice: %v", err, twice)
+		}
+	}
+	for _, other := range []error{nil, syscall.EIO, syscall.ENOSPC, syscall.EMLINK, ErrBusy} {
+		if got := Exhausted(other); !errors.Is(got, other) || errors.Is(got, ErrExhausted) {
 			t.Errorf("%v became %v, want it as it is", other, got)
 		}
 	}

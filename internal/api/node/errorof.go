@@ -48,6 +48,7 @@ func errorOf(err error) *api.Error {
 			return bad(p.cause, p.field, "%s%s", volume.OneLine(err), p.advice)
 		}
 	}
+	err = volume.Exhausted(err)
 	why := volume.OneLine(err)
 	switch {
 	case errors.Is(err, volume.ErrNotFound):
@@ -60,7 +61,7 @@ func errorOf(err error) *api.Error {
 		return api.NewError(api.Expired, "%s; nothing can be done with it any more", why)
 	case errors.Is(err, fs.ErrNotExist):
 		return api.NewError(api.NotFound, "%s; list the directory above to see what is there", why)
-	case errors.Is(err, volume.ErrUnavailable):
+	case errors.Is(err, volume.ErrUnavailable), errors.Is(err, volume.ErrExhausted):
 		e := api.NewError(api.ServiceUnavailable, "%s; try again in a moment", why)
 		e.RetryAfter = unavailablePause
 		return e
