@@ -124,7 +124,7 @@ func TestCapabilitiesOfVolumesOnNodes(t *testing.T) {
 	}
 	client := csi.NewControllerClient(conn)
 	caps, err := client.ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{})
-	if err != nil || len(caps.GetCapabilities()) != 10 {
+	if err != nil || len(caps.GetCapabilities()) != 9 {
 		t.Errorf("%v, %v", caps, err)
 	}
 	for _, one := range caps.GetCapabilities() {
