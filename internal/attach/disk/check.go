@@ -43,7 +43,7 @@ func (t Tools) fsck(ctx context.Context, dev string, program host.Program) error
 		return nil
 	// No exit status: a signal killed it.
 	case errors.As(err, &status) && (status.ExitCode() < 0 || status.ExitCode()&fsckUncorrected != 0):
-		return fmt.Errorf("%s has errors that are not corrected; unmount it everywhere and run fsck on the node: %w", dev, err)
+		return fmt.Errorf("%s has errors that are not corrected; unmount it everywhere and run fsck.ext4 -f %s on the node: %w", dev, dev, err)
 	}
 	t.Log.Info("a file system was not checked before it is mounted", logkeys.Device, dev, logkeys.Cause, err.Error())
 	return nil

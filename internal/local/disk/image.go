@@ -8,12 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/attach"
+	attachdisk "github.com/katbox/katbox/internal/attach/disk"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
@@ -53,7 +56,7 @@ func (i *images) create(ctx context.Context, r local.Record, _ uint32) error {
 		return i.noRoom(image, err)
 	}
 	if !r.Block {
-		if err := i.format(ctx, image, fsTypeOf(r)); err != nil {
+		if err := i.format(ctx, r, image); err != nil {
 			return err
 		}
 	}
@@ -84,26 +87,50 @@ func (i *images) newImage(r local.Record) (*os.File, error) {
 }
 
 // format makes a file system on a new image.
-func (i *images) format(ctx context.Context, image *os.File, fsType string) error {
+func (i *images) format(ctx context.Context, r local.Record, image *os.File) error {
 	l, err := attachLoop(image, kernel.LoopAutoclear)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	format := i.tools.Format
+	tools := i.toolsFor(r)
+	format := tools.Format
 	var failed error
 	err = insist(ctx, func() error {
-		failed = format(ctx, l.path(), fsType)
+		failed = format(ctx, l.path(), fsTypeOf(r))
 		// Nothing but this call knows the image yet.
-		format = i.tools.Reformat
+		format = tools.Reformat
 		var status *exec.ExitError
 		if errors.As(failed, &status) && ctx.Err() == nil {
 			return volume.ErrBusy // mkfs does not say in its status whether that is why
 		}
 		return failed
 	})
-	return cmp.Or(failed, err)
+	return i.about(r, l, cmp.Or(failed, err))
 }
+
+// toolsFor makes the log say whose a loop device is.
+func (i *images) toolsFor(r local.Record) attachdisk.Tools {
+	tools := i.tools
+	tools.Log = tools.Log.WithValues(logkeys.Volume, r.Name)
+	return tools
+}
+
+// about makes an error of a loop device name the image: the device may be gone before a person reads that, or be another one's.
+func (i *images) about(r local.Record, l *loop, err error) error {
+	if err == nil {
+		return nil
+	}
+	return aboutImage{err, strings.ReplaceAll(err.Error(), l.path(), i.path+i.suffix(r))}
+}
+
+type aboutImage struct {
+	error
+	text string
+}
+
+func (e aboutImage) Error() string { return e.text }
+func (e aboutImage) Unwrap() error { return e.error }
 
 // settle makes an image durable. What mkfs has freed of its blocks is set aside again.
 func (i *images) settle(r local.Record, image *os.File) error {
@@ -229,14 +256,14 @@ func (i *images) stage(ctx context.Context, r local.Record, path string, options
 		return i.tools.BindDevice(l.path(), file)
 	}
 	if len(mountsOf(table, l.name, l.number)) == 0 {
-		if err := i.tools.Check(ctx, l.path(), fsTypeOf(r)); err != nil {
-			return err
+		if err := i.toolsFor(r).Check(ctx, l.path(), fsTypeOf(r)); err != nil {
+			return i.about(r, l, err)
 		}
 		if !readOnly {
 			i.growUnmounted(ctx, r, l)
 		}
 	}
-	return insist(ctx, func() error { return i.tools.Mount(l.path(), path, fsTypeOf(r), options, readOnly) })
+	return i.about(r, l, insist(ctx, func() error { return i.toolsFor(r).Mount(l.path(), path, fsTypeOf(r), options, readOnly) }))
 }
 
 // loopFor returns the loop device of a volume, and makes one if there is none. That of a file system goes by itself

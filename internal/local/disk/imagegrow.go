@@ -75,7 +75,7 @@ func (i *images) growUnmounted(ctx context.Context, r local.Record, l *loop) {
 	}
 	fits, err := fitsDevice(l, fsType)
 	if err == nil && !fits {
-		err = i.tools.GrowUnmounted(ctx, l.path())
+		err = i.about(r, l, i.toolsFor(r).GrowUnmounted(ctx, l.path()))
 	}
 	if err != nil {
 		i.Log.Error(err, "cannot grow the file system of a volume before it is mounted", logkeys.Volume, r.Name)

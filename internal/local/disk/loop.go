@@ -343,7 +343,7 @@ func detach(ctx context.Context, name string, isOurs func(*loop) bool) error {
 	var l *loop
 	err = insist(ctx, func() (err error) {
 		if l, err = openLoop(name, os.O_RDONLY|unix.O_EXCL); errors.Is(err, unix.EBUSY) {
-			err = fmt.Errorf("%w: %s is mounted", volume.ErrBusy, name)
+			err = heldDevice(blockDir, name)
 		}
 		return err
 	})
@@ -370,10 +370,21 @@ func detach(ctx context.Context, name string, isOurs func(*loop) bool) error {
 		}
 		defer again.Close()
 		if isOurs(again) {
-			return fmt.Errorf("%w: a process has %s open", volume.ErrBusy, name)
+			return fmt.Errorf("%w: a process has %s open, and has to close it (fuser -v /dev/%s)", volume.ErrBusy, name, name)
 		}
 		return nil
 	})
+}
+
+// heldDevice says what may hold a loop device that is not lent. block is [blockDir].
+func heldDevice(block, name string) error {
+	// In memory, too. What it does not tell is told below.
+	holders, _ := kernel.Names(filepath.Join(block, name, "holders"))
+	if len(holders) > 0 {
+		return fmt.Errorf("%w: %s is part of %s; take that device away (lsblk /dev/%s)", volume.ErrBusy, name, strings.Join(holders, ", "), name)
+	}
+	return fmt.Errorf("%w: %s is held by a process, which has to close it (fuser -v /dev/%s), or mounted in another mount namespace",
+		volume.ErrBusy, name, name)
 }
 
 // insist repeats what is refused with [volume.ErrBusy] for a moment. A loop device is busy while any process has a
