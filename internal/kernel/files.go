@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -18,7 +19,16 @@ func Mkdir(path string, mode os.FileMode) error {
 
 // MkdirAll is os.MkdirAll.
 func MkdirAll(path string, mode os.FileMode) error {
-	return do("MkdirAll", at(path), func() error { return os.MkdirAll(path, mode) })
+	return do("MkdirAll", at(path), func() error {
+		err := os.MkdirAll(path, mode)
+		// A directory that does not answer is taken for one that is not there, and then it is.
+		if failed, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrExist) {
+			if _, cause := os.Stat(failed.Path); cause != nil && !errors.Is(cause, fs.ErrNotExist) {
+				return cause
+			}
+		}
+		return err
+	})
 }
 
 // Mkdirat is mkdirat(2).

@@ -143,7 +143,9 @@ func check(p volume.Place) error {
 // Bindings returns where data directories, or directories in them, are mounted; see
 // [mount.Bindings]. The error wraps [ErrCovered] when something covers the working directory.
 func (d *Dir) Bindings(pods string) ([]mount.Binding, error) {
-	if err := d.CheckPath(); err != nil {
+	// A disk that is dead does not say which directory it has there. The mount table tells where those of the open
+	// one are mounted.
+	if err := d.CheckPath(); errors.Is(err, ErrCovered) {
 		return nil, err
 	}
 	return mount.Bindings(d.dir, pods)
@@ -152,11 +154,8 @@ func (d *Dir) Bindings(pods string) ([]mount.Binding, error) {
 // CheckPath returns nil while the path of the working directory leads to the directory that d works
 // on, and else an error that wraps [ErrCovered].
 func (d *Dir) CheckPath() error {
-	ours, err := kernel.Fstat(d.fd())
-	if err != nil {
-		return fmt.Errorf("stat working directory %s: %w", d.root, err)
-	}
-	if ours.Nlink == 0 {
+	ours, answer := kernel.Fstat(d.fd())
+	if answer == nil && ours.Nlink == 0 {
 		return d.covered("it has been removed")
 	}
 	fd, err := kernel.Openat(unix.AT_FDCWD, d.root, unix.O_PATH|unix.O_DIRECTORY)
@@ -167,16 +166,17 @@ func (d *Dir) CheckPath() error {
 		return fmt.Errorf("open working directory %s: %w", d.root, err)
 	}
 	defer unix.Close(fd)
-	there, err := kernel.Fstat(fd)
-	if err != nil {
-		return fmt.Errorf("stat working directory %s: %w", d.root, err)
-	}
 	id, err := mount.ID(fd)
 	switch {
 	case err != nil:
 		return fmt.Errorf("mount of working directory %s: %w", d.root, err)
 	case id != d.opener.MountID():
 		return d.covered("something is mounted over it, or its own mount was taken away")
+	}
+	there, err := kernel.Fstat(fd)
+	switch err := errors.Join(answer, err); {
+	case err != nil:
+		return fmt.Errorf("stat working directory %s: %w", d.root, err)
 	case there.Dev != ours.Dev || there.Ino != ours.Ino:
 		return d.covered("another directory is in its place")
 	}
