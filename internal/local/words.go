@@ -16,7 +16,8 @@ type Pool struct {
 	// Backend keeps the volumes; see the constants. FSType is the disk's file system.
 	Backend Backend `json:"backend"`
 	FSType  string  `json:"fsType"`
-	// HardLimit: no pod can write more into a volume than its size; images alone have that. Block: volumes may be block devices.
+	// HardLimit: no pod can write more into a volume than its size, and each finds room for that; images alone have that, and
+	// on btrfs only without copies. Block: volumes may be block devices.
 	// Copies: there are snapshots, and volumes made from them and from others.
 	HardLimit bool `json:"hardLimit,omitempty"`
 	Block     bool `json:"block,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -106,6 +107,12 @@ func (p *Pool) canAttach() error {
 	return errors.Join(err, remove())
 }
 
+// hasCopies tells whether there are snapshots, or volumes that were made of others. That records cannot be read counts as yes.
+func (p *Pool) hasCopies() bool {
+	all, err := p.all()
+	return err != nil || slices.ContainsFunc(all, func(k kept) bool { return k.IsSnapshot() || k.Source != local.Source{} })
+}
+
 // trial makes an empty file in the pool's directory, which remove removes.
 func (p *Pool) trial() (file *os.File, remove func() error, err error) {
 	name := newPrefix + rand.Text()
@@ -132,6 +139,11 @@ func (p *Pool) chooseBackend() (err error) {
 			p.found.Failed = volume.OneLine(err)
 		}
 		p.found.Copies, err = p.canShare()
+		if p.location.FSType == btrfsName {
+			// A pool of an earlier version that has copies goes on with them, and promises less.
+			p.found.Copies = p.found.Copies && p.hasCopies()
+			p.found.HardLimit = !p.found.Copies
+		}
 		if volume.IsNoSpace(err) {
 			// A full disk is no reason to keep its volumes away.
 			p.Log.Info("the disk is too full to tell whether it can share blocks; no copies until it is opened again", "path", p.path)

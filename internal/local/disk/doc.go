@@ -20,10 +20,15 @@
 //
 // An image is a file, all of whose blocks are set aside when it is made, and which a loop device makes a disk of. The
 // device discards nothing, so that the file keeps them. A copy shares the blocks of its origin where the file system
-// of the pool can (FICLONE); those that are written to need room then. While pods use it, all that does not change is shared
-// first; the file system is frozen for the rest alone, and for no longer than two seconds. There is room while no more is promised than
-// the disk has, and nothing else is on it. The device's blocks have 4096 bytes, whatever the disk's have: the
+// of the pool can (FICLONE); those that are written to need room then. While pods use it, all that does not change is
+// shared first; the file system is frozen for the rest alone, and for no longer than two seconds. There is room while no
+// more is promised than the disk has, and nothing else is on it. The device's blocks have 4096 bytes, whatever the disk's have: the
 // volume's file system fits on any disk.
+//
+// On btrfs images are not copied. What is written to a part of an extent that is shared goes elsewhere, and the extent
+// stays whole as long as one block of it is in use, also when the copy is gone: an image took nearly twice its size, so
+// that another volume found no room for what it was promised. Pools of earlier versions that have copies go on with them,
+// and their limit is not hard.
 //
 // A subvolume of btrfs counts in a quota group of its own, whose number is that of a project. With simple quotas
 // (Linux 6.7), which a new pool turns on where btrfs has none, a subvolume that a pod makes in its volume counts in

@@ -104,7 +104,7 @@ func TestPodLeavesNoQuotaGroup(t *testing.T) {
 // TestSnapshotWhileAPodWrites is one of a single moment: of two files that are written in turn, none is two behind.
 func TestSnapshotWhileAPodWrites(t *testing.T) {
 	each(t, copying, func(t *testing.T, k kind) {
-		p := newPool(t, k)
+		p := copyingPool(t, k)
 		r := p.make(record("pvc-1", sizeFor(k)))
 		path := p.stage(r)
 		ctx, stop := context.WithCancel(t.Context())

@@ -77,7 +77,8 @@ func (p *Pool) origin(r local.Record) (*local.Record, error) {
 		return nil, nil
 	case !p.found.Copies:
 		return nil, volume.Invalid("volume_content_source",
-			"or a snapshot is not possible in this pool: its disk cannot share blocks between volumes")
+			"or a snapshot is not possible in this pool: its disk cannot share blocks between volumes, or, as images on btrfs, "+
+				"not without taking more room than is promised; choose the backend btrfs there")
 	}
 	from, err := p.Load(name)
 	switch {

@@ -62,7 +62,7 @@ func whileFrozen(t *testing.T, all []string) (before, frozen int) {
 // is done before it is frozen.
 func TestFrozenForChangesAlone(t *testing.T) {
 	each(t, imagesThatCopy, func(t *testing.T, k kind) {
-		p := newPool(t, k)
+		p := copyingPool(t, k)
 		p.backend.(*images).extents = 20
 		r := p.make(record("pvc-1", sizeFor(k)))
 		path := p.stage(r)
@@ -111,7 +111,7 @@ func TestFrozenForChangesAlone(t *testing.T) {
 // TestBlockVolumeInUse: its copy is of one moment, so all is shared at once in the end. Most is shared before.
 func TestBlockVolumeInUse(t *testing.T) {
 	each(t, imagesThatCopy, func(t *testing.T, k kind) {
-		p := newPool(t, k)
+		p := copyingPool(t, k)
 		p.backend.(*images).extents = 20
 		r := record("pvc-1", sizeFor(k))
 		r.Block = true
@@ -141,7 +141,7 @@ func TestBlockVolumeInUse(t *testing.T) {
 // TestPodThatWritesTooMuch: its file system does not stay frozen, the copy is not made, and nothing of it is left.
 func TestPodThatWritesTooMuch(t *testing.T) {
 	each(t, imagesThatCopy, func(t *testing.T, k kind) {
-		p := newPool(t, k)
+		p := copyingPool(t, k)
 		p.backend.(*images).sharing = sharing{extents: 20, frozen: 0}
 		r := p.make(record("pvc-1", sizeFor(k)))
 		path := p.stage(r)

@@ -132,3 +132,22 @@ func TestNothingIsAttached(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEarlierDaemonsPromiseTooMuch: what they call a hard limit is none on btrfs, except of images that are not copied.
+func TestEarlierDaemonsPromiseTooMuch(t *testing.T) {
+	for _, tc := range []struct {
+		p    local.Pool
+		want bool
+	}{
+		{local.Pool{Backend: local.Btrfs, FSType: "btrfs", Copies: true}, false},
+		{local.Pool{Backend: local.Image, FSType: "btrfs", Copies: true}, false},
+		{local.Pool{Backend: local.Image, FSType: "btrfs"}, true},
+		{local.Pool{Backend: local.Image, FSType: "xfs", Copies: true}, true},
+	} {
+		tc.p.HardLimit = true
+		_, a := newPool(tc.p)
+		if h, err := a.Health(t.Context()); err != nil || h.Disk.HardLimit != tc.want {
+			t.Errorf("%s on %s, copies %t: hard %t, %v", tc.p.Backend, tc.p.FSType, tc.p.Copies, h.Disk.HardLimit, err)
+		}
+	}
+}
