@@ -92,7 +92,14 @@ func sameBinding(source, target string, options []string) error {
 		return fmt.Errorf("%w: a mount went while it was looked at", volume.ErrBusy)
 	}
 	if there.Device != from.Device || there.Root != from.Root {
-		return foreign(there)
+		// A pod may have mounted something on top, as a sidecar with a FUSE file system does.
+		beneath := slices.DeleteFunc(table, func(m attach.Mount) bool {
+			return m.Target != there.Target || m.Device != from.Device || m.Root != from.Root
+		})
+		if len(beneath) == 0 {
+			return foreign(there)
+		}
+		there = beneath[len(beneath)-1]
 	}
 	for _, option := range options {
 		// The table has no line for what is not there, and for how files are accessed unless told otherwise.
