@@ -43,8 +43,10 @@ type disk struct {
 	// last is what was measured last, filling how fast that fills up. rose is how much more was free at
 	// some measurements than at those before, gained what erasures have seen come free; both since the
 	// last report.
-	last         volume.Space
-	filling      lifespan.Filling
+	last    volume.Space
+	filling lifespan.Filling
+	// below is how fast the disk below a quota fills up, where there is one.
+	below        lifespan.Filling
 	rose, gained volume.Size
 	// reported is what the supervisor was sent last, reportedAt when, reportedOf what was measured.
 	reported   messages.Pressure
@@ -208,12 +210,18 @@ func (d *disk) measured(c actor.Context, m *measured) {
 	d.timer = time.AfterFunc(d.nextLook(m), func() { d.send(&measureDue{}) })
 }
 
+// speed is how much is written in a second, by pods or, on the disk below a quota, by others too.
+func (d *disk) speed() volume.Size {
+	own, below := d.filling.Speed(), d.below.Speed()
+	return volume.Size{Bytes: max(own.Bytes, below.Bytes), Inodes: max(own.Inodes, below.Inodes)}
+}
+
 // nextLook returns how long the disk need not be looked at.
 func (d *disk) nextLook(m *measured) time.Duration {
 	if m.err != nil {
 		return d.PressureInterval
 	}
-	return d.Limits.NextLook(d.last, d.filling.Speed(), d.PressureInterval)
+	return d.Limits.NextLook(d.last, d.speed(), d.PressureInterval)
 }
 
 // report tells the supervisor what was measured, if it has to know.
@@ -226,12 +234,13 @@ func (d *disk) report(c actor.Context, m *measured) {
 		d.Metrics.DiskNotMeasured()
 	} else {
 		d.filling.Saw(now, m.space.Free)
+		d.below.Saw(now, m.space.DiskFree)
 		if d.last.Total != (volume.Size{}) {
 			d.rose = d.rose.Add(more(d.last.Free, m.space.Free))
 		}
 		d.last = m.space
 		pressure.Came = volume.Size{Bytes: max(d.rose.Bytes, d.gained.Bytes), Inodes: max(d.rose.Inodes, d.gained.Inodes)}
-		is := d.Limits.Pressure(m.space, d.Limits.Burst.Soon(d.filling.Speed()))
+		is := d.Limits.Pressure(m.space, d.Limits.Burst.Soon(d.speed()))
 		pressure.Factor, pressure.Lacking, pressure.Short, pressure.Scarcer = is.Factor, is.Lacking, is.Short, volume.ForBytes
 		if is.InodesAreScarcer {
 			pressure.Scarcer = volume.ForInodes
@@ -241,10 +250,10 @@ func (d *disk) report(c actor.Context, m *measured) {
 			return
 		}
 		d.reportedOf = m.space
-		d.Metrics.DiskMeasured(is.Factor, m.space, is.Line, is.Floor, is.Wanted)
+		d.Metrics.DiskMeasured(is.Factor, is.Of, is.Line, is.Floor, is.Wanted)
 		if (pressure.Factor < 1) != (d.reported.Factor < 1) {
-			d.Log.Info("disk pressure changed", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "totalBytes", m.space.Total.Bytes,
-				"freeInodes", m.space.Free.Inodes, "totalInodes", m.space.Total.Inodes, "kubeletLine", d.Limits.Line.String())
+			d.Log.Info("disk pressure changed", "factor", pressure.Factor, "freeBytes", is.Of.Free.Bytes, "totalBytes", is.Of.Total.Bytes,
+				"freeInodes", is.Of.Free.Inodes, "totalInodes", is.Of.Total.Inodes, "kubeletLine", d.Limits.Line.String())
 		}
 	}
 	d.Log.V(1).Info("measured the disk", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "freeInodes", m.space.Free.Inodes)
@@ -268,5 +277,5 @@ func (d *disk) worthTelling(p *messages.Pressure, now time.Time) bool {
 		interval = min(interval, tellInterval)
 	}
 	return p.Answers || p.NoSpace || len(p.Erased) > 0 || (p.Factor < 1) != (d.reported.Factor < 1) ||
-		p.Factor < 1 && d.last.Free != d.reportedOf.Free || now.Sub(d.reportedAt) >= interval
+		p.Factor < 1 && d.last != d.reportedOf || now.Sub(d.reportedAt) >= interval
 }

@@ -568,6 +568,8 @@ type fakeDisk struct {
 	free, total uint64
 	// freeInodes and inodes are the same of the inodes.
 	freeInodes, inodes uint64
+	// below is what the disk has, where free and total are those of a quota.
+	below volume.Space
 	// late comes free only when it is asked for.
 	late     uint64
 	err      error
@@ -586,7 +588,8 @@ func (d *fakeDisk) space() (volume.Space, error) {
 	defer d.mu.Unlock()
 	d.measured++
 	return volume.Space{Total: volume.Size{Bytes: int64(d.total), Inodes: int64(d.inodes)},
-		Free: volume.Size{Bytes: int64(d.free), Inodes: int64(d.freeInodes)}}, d.err
+		Free:      volume.Size{Bytes: int64(d.free), Inodes: int64(d.freeInodes)},
+		DiskTotal: d.below.Total, DiskFree: d.below.Free}, d.err
 }
 
 func (d *fakeDisk) set(free uint64, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 
 	"github.com/katbox/katbox/internal/volume"
@@ -86,6 +87,30 @@ func TestOutOfResources(t *testing.T) {
 			}
 			h.publish()
 			h.stop()
+		})
+	}
+}
+
+// TestDiskBelowAQuota: the working directory has a quota of which little is used, and the disk below is under the
+// kubelet's line. All that is retained goes, as without the quota.
+func TestDiskBelowAQuota(t *testing.T) {
+	for name, tt := range map[string]struct {
+		free int64
+		goes bool
+	}{"room on the disk": {40_000, false}, "below the kubelet's line": {12_000, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newTestNode(t)
+				h.line = lifespan.DefaultLine
+				h.disk.below = volume.Space{Total: volume.Size{Bytes: 100_000}, Free: volume.Size{Bytes: tt.free}}
+				h.retained("pod", testID, time.Hour, testLifespan)
+				h.start()
+				time.Sleep(time.Minute)
+				if gone := !h.hasMarker("pod", testID); gone != tt.goes {
+					t.Errorf("gone: %v, want %v", gone, tt.goes)
+				}
+				h.stop()
+			})
 		})
 	}
 }

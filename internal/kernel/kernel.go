@@ -109,3 +109,9 @@ func Fstatfs(fd int) (st unix.Statfs_t, err error) {
 	err = IgnoreEINTR(func() error { return unix.Fstatfs(fd, &st) })
 	return st, err
 }
+
+// Statfs is statfs(2).
+func Statfs(path string) (st unix.Statfs_t, err error) {
+	err = IgnoreEINTR(func() error { return unix.Statfs(path, &st) })
+	return st, err
+}

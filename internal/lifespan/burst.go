@@ -78,9 +78,13 @@ func (l Limits) NextLook(is volume.Space, speed volume.Size, longest time.Durati
 	if l.Headroom == 0 {
 		return longest
 	}
-	bytes, inodes := l.marks(is)
-	return min(longest, bytes.nextLook(is.Free.Bytes, speed.Bytes, l.Burst.Fastest.Bytes),
-		inodes.nextLook(is.Free.Inodes, speed.Inodes, l.Burst.Fastest.Inodes))
+	next := longest
+	for _, v := range l.views(is) {
+		bytes, inodes := v.marks(v.Space)
+		next = min(next, bytes.nextLook(v.Free.Bytes, speed.Bytes, l.Burst.Fastest.Bytes),
+			inodes.nextLook(v.Free.Inodes, speed.Inodes, l.Burst.Fastest.Inodes))
+	}
+	return next
 }
 
 // nextLook is [Limits.NextLook] of one resource.

@@ -48,13 +48,55 @@ type Pressure struct {
 	Line             volume.Size // with less free the kubelet evicts pods
 	Floor            volume.Size // with no more free, retained volumes go at once
 	Wanted           volume.Size // with less free, retained volumes go earlier
+	// Of is what the last three are of: the file system, or a quota on it.
+	Of volume.Space
+	// above is the share of this that is free above the floor.
+	above float64
 }
 
 // Pressure compares the free space of a file system with its limits. soon is how much may be written
-// before deletions make room; see [Burst.Soon].
+// before deletions make room; see [Burst.Soon]. A quota and the disk below it are two file systems of which only the
+// disk has the kubelet's line; the one with less room decides, and both get what they lack.
 func (l Limits) Pressure(is volume.Space, soon volume.Size) Pressure {
-	bytes, inodes := l.marks(is)
+	views := l.views(is)
+	p := views[0].pressure(soon)
+	for _, v := range views[1:] {
+		q := v.pressure(soon)
+		lacking, short := larger(p.Lacking, q.Lacking), larger(p.Short, q.Short)
+		if q.Factor < p.Factor || q.Factor == p.Factor && q.above < p.above {
+			p = q
+		}
+		p.Lacking, p.Short = lacking, short
+	}
+	return p
+}
+
+// larger returns the larger number of each.
+func larger(a, b volume.Size) volume.Size {
+	return volume.Size{Bytes: max(a.Bytes, b.Bytes), Inodes: max(a.Inodes, b.Inodes)}
+}
+
+// view is a file system, or a quota, with what holds for it.
+type view struct {
+	Limits
+	volume.Space
+}
+
+func (l Limits) views(is volume.Space) []view {
+	if is.DiskTotal == (volume.Size{}) {
+		return []view{{l, is}}
+	}
+	own := l
+	own.Line = Line{}
+	return []view{
+		{own, volume.Space{Total: is.Total, Free: is.Free}}, {l, volume.Space{Total: is.DiskTotal, Free: is.DiskFree}},
+	}
+}
+
+func (v view) pressure(soon volume.Size) Pressure {
+	bytes, inodes := v.marks(v.Space)
 	bytes, inodes = bytes.raised(soon.Bytes), inodes.raised(soon.Inodes)
+	is := v.Space
 	return Pressure{
 		Factor:           min(bytes.factor(is.Free.Bytes), inodes.factor(is.Free.Inodes)),
 		InodesAreScarcer: inodes.above(is.Free.Inodes) < bytes.above(is.Free.Bytes),
@@ -63,17 +105,21 @@ func (l Limits) Pressure(is volume.Space, soon volume.Size) Pressure {
 		Line:             volume.Size{Bytes: bytes.line, Inodes: inodes.line},
 		Floor:            volume.Size{Bytes: bytes.floor, Inodes: inodes.floor},
 		Wanted:           volume.Size{Bytes: bytes.wanted, Inodes: inodes.wanted},
+		Of:               is,
+		above:            min(bytes.above(is.Free.Bytes), inodes.above(is.Free.Inodes)),
 	}
 }
 
 // Check refuses a line that a file system can never keep: all that is retained would go at once.
 func (l Limits) Check(is volume.Space) error {
-	bytes, inodes := l.marks(is)
-	switch {
-	case bytes.floorIsAll():
-		return fmt.Errorf("the kubelet's line %s leaves none of the file system's %d bytes", l.Line, bytes.total)
-	case inodes.floorIsAll():
-		return fmt.Errorf("the kubelet's line %s leaves none of the file system's %d inodes", l.Line, inodes.total)
+	for _, v := range l.views(is) {
+		bytes, inodes := v.marks(v.Space)
+		switch {
+		case bytes.floorIsAll():
+			return fmt.Errorf("the kubelet's line %s leaves none of the file system's %d bytes", l.Line, bytes.total)
+		case inodes.floorIsAll():
+			return fmt.Errorf("the kubelet's line %s leaves none of the file system's %d inodes", l.Line, inodes.total)
+		}
 	}
 	return nil
 }

@@ -78,6 +78,8 @@ type Dir struct {
 	trashSync sharedSync
 	// noRename2 says that the kernel lacks renameat2(2).
 	noRename2 atomic.Bool
+	// beside is a directory on the same file system that has no quota of the working directory; empty if there is none.
+	beside string
 }
 
 // Open opens the working directory at root, an absolute path. It makes the directory and its trash

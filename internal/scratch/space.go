@@ -1,7 +1,9 @@
 package scratch
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 
 	"golang.org/x/sys/unix"
@@ -11,18 +13,41 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Space returns the room on the working directory's file system.
+// Space returns the room on the working directory's file system. With a quota on the directory (a project quota) that is
+// the quota's, and the disk's too if [Dir.SetBeside] was called.
 func (d *Dir) Space() (volume.Space, error) {
 	st, err := kernel.Fstatfs(d.fd())
 	if err != nil {
 		return volume.Space{}, fmt.Errorf("statfs %s: %w", d.root, err)
 	}
+	own := spaceOf(st)
+	if d.beside == "" {
+		return own, nil
+	}
+	st, err = kernel.Statfs(d.beside)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return own, nil // the kubelet has not made it yet
+	case err != nil:
+		return volume.Space{}, fmt.Errorf("statfs %s: %w", d.beside, err)
+	}
+	if disk := spaceOf(st); disk.Total != own.Total {
+		own.DiskTotal, own.DiskFree = disk.Total, disk.Free
+	}
+	return own, nil
+}
+
+// SetBeside names a directory on the file system of the working directory that the kubelet measures in its place.
+// It is to be called before others use the Dir.
+func (d *Dir) SetBeside(path string) { d.beside = path }
+
+func spaceOf(st unix.Statfs_t) volume.Space {
 	// f_blocks and f_bavail count fragments; old FUSE servers do not set the fragment's size.
 	unit := uint64(st.Frsize)
 	if unit == 0 {
 		unit = uint64(st.Bsize)
 	}
-	return volume.Space{Total: sizeOf(st.Blocks*unit, st.Files), Free: sizeOf(st.Bavail*unit, st.Ffree)}, nil
+	return volume.Space{Total: sizeOf(st.Blocks*unit, st.Files), Free: sizeOf(st.Bavail*unit, st.Ffree)}
 }
 
 // Quotas detects what the working directory's file system does about project quotas. What it returns

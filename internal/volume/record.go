@@ -189,11 +189,13 @@ func (s Size) Sub(t Size) Size { return Size{s.Bytes - t.Bytes, s.Inodes - t.Ino
 
 // Space is the room on a file system.
 type Space struct {
-	// Total is the size of the file system. Its Inodes are 0 if their number has no limit, as on
-	// btrfs.
+	// Total is the size of the file system, or of a quota on the directory that it was asked of. Its Inodes are 0 if
+	// their number has no limit, as on btrfs.
 	Total Size
 	// Free is what processes without privileges can still get.
 	Free Size
+	// DiskTotal and DiskFree are those of the whole file system where Total and Free are a quota's; else zero.
+	DiskTotal, DiskFree Size
 }
 
 // Reason is why a retained volume is deleted.
