@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -116,11 +117,29 @@ func (t *task) unmountRefused(target string, cause error) error {
 	case errors.Is(cause, volume.ErrForeignMount):
 		return cause
 	case errors.Is(cause, unix.EBUSY):
+		if inside := t.mountInside(target); inside != "" {
+			return fmt.Errorf("%w: volume %s cannot be unmounted from %s: %s is mounted inside; unmount that on the node; "+
+				"it is tried again until then: %w", volume.ErrBusy, t.id, target, inside, cause)
+		}
 		return fmt.Errorf("%w: volume %s cannot be unmounted: a process still uses %s; it is tried again until that ends: %w",
 			volume.ErrBusy, t.id, target, cause)
 	default:
 		return fmt.Errorf("%w: volume %s cannot be unmounted from %s: %w", volume.ErrUncertain, t.id, target, cause)
 	}
+}
+
+// mountInside returns where something is mounted below a target; empty if nothing is, or if it cannot be told.
+func (t *task) mountInside(target string) string {
+	points, err := t.Mounter.List()
+	if err != nil {
+		return "" // the kernel's error is told
+	}
+	for _, p := range points {
+		if strings.HasPrefix(p.Path, target+"/") {
+			return p.Path
+		}
+	}
+	return ""
 }
 
 // livePhase is the phase of a volume that has targets.

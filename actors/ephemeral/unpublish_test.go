@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -300,5 +301,39 @@ func TestUnpublishMeetsADeletion(t *testing.T) {
 			}
 		}
 		h.wantGone(testPod, testID)
+	})
+}
+
+// TestBusyNamesWhatIsMountedInside: a volume with a mount inside is as busy for the kernel as one with an open file. The
+// error says which it is.
+func TestBusyNamesWhatIsMountedInside(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		h.publish()
+		h.mounter.fail(nil, always(unix.EBUSY))
+		err := h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount"))
+		wantError(t, err, volume.ErrBusy)
+		if !strings.Contains(err.Error(), "a process still uses") {
+			t.Errorf("with an open file: %v", err)
+		}
+		inside := h.target(testPod, "mount") + "/cache"
+		if err := h.mounter.FakeMounter.Mount("tmpfs", inside, "tmpfs", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.mounter.FakeMounter.Mount("tmpfs", h.target(testPod, "mount")+"-of-another", "tmpfs", nil); err != nil {
+			t.Fatal(err)
+		}
+		err = h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount"))
+		wantError(t, err, volume.ErrBusy)
+		if !strings.Contains(err.Error(), inside+" is mounted inside") || strings.Contains(err.Error(), "a process") {
+			t.Errorf("with a mount inside: %v", err)
+		}
+		if err := h.mounter.FakeMounter.Unmount(inside); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.mounter.FakeMounter.Unmount(h.target(testPod, "mount") + "-of-another"); err != nil {
+			t.Fatal(err)
+		}
+		h.mounter.fail(nil, nil)
+		h.unpublish()
 	})
 }
