@@ -176,6 +176,38 @@ func TestPodUsesUpItsInodes(t *testing.T) {
 	})
 }
 
+// TestPodEvadesItsInodes: a pod that gives a directory another project uses up all inodes of the disk. Its volume and
+// others are retained and deleted all the same, while it takes each inode that comes free. Then others are made again.
+func TestPodEvadesItsInodes(t *testing.T) {
+	each(t, []kind{quotaOnExt4, quotaOnXFS}, func(t *testing.T, k kind) {
+		p := newPoolOn(t, fewInodes(t, k), k)
+		r, other := p.make(record("pvc-1", 16*mib)), p.make(record("pvc-2", 16*mib))
+		path := p.stage(r)
+		fill := func() {
+			_, err := roottest.AsPod(path, "sh", "-c",
+				"mkdir -p free && chattr -p 0 free && cd free && ! seq 1 9999 | xargs touch 2>/dev/null")
+			must(t, err)
+		}
+		fill()
+		wants(t, p.tryMake(record("pvc-3", 16*mib)), volume.ErrNoSpace)
+		must(t, p.gone("pvc-3"))
+		other.Comment = retained
+		must(t, p.Save(other))
+		fill()
+		p.delete(other)
+		must(t, p.gone(other.Name))
+		must(t, p.Erase(t.Context()))
+		fill()
+		p.unstage(r, path)
+		r.Comment = retained
+		must(t, p.Save(r))
+		p.delete(r)
+		must(t, p.gone(r.Name))
+		must(t, p.Erase(t.Context()))
+		p.make(record("pvc-3", 16*mib))
+	})
+}
+
 // TestVolumeOfAnEarlierVersion has no limit of inodes, and gets none: it may have more already.
 func TestVolumeOfAnEarlierVersion(t *testing.T) {
 	each(t, []kind{quotaOnExt4, quotaOnXFS}, func(t *testing.T, k kind) {
