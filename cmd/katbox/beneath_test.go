@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,4 +33,25 @@ func TestPodThatMountsOnItsVolume(t *testing.T) {
 		t.Error("still mounted")
 	}
 	d.wantMarker(testPod, id, "retained")
+}
+
+// TestPodThatMountsWhatIsGone: what a pod has mounted on its volume stays, also once it has been removed where it is from.
+func TestPodThatMountsWhatIsGone(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	id := volumeID(1)
+	d.publish(testPod, id)
+	d.writeMarker(testPod)
+	other := filepath.Join(t.TempDir(), "other")
+	err := errors.Join(os.Mkdir(other, 0o700), syscall.Mount(other, d.target(testPod), "", syscall.MS_BIND, ""), os.Remove(other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.publish(testPod, id)
+	if err := syscall.Unmount(d.target(testPod), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(d.target(testPod), "marker")); err != nil {
+		t.Errorf("beneath what the pod had mounted: %v", err)
+	}
 }

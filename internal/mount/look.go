@@ -40,7 +40,7 @@ const (
 // dead, and of what lies beneath another mount, it tells what the mount table does, which it then reads.
 func (m *Mounter) Shows(target, source string) (Showing, error) {
 	showing, err := m.compare(target, source)
-	if err == nil && showing != ShowsOther {
+	if err == nil && showing != ShowsOther && showing != ShowsRemoved {
 		return showing, nil
 	}
 	layers, tableErr := m.Layers(target, source)
@@ -48,14 +48,14 @@ func (m *Mounter) Shows(target, source string) (Showing, error) {
 	case tableErr != nil:
 		return ShowsOther, errors.Join(err, tableErr)
 	case len(layers) == 0:
-		return ShowsOther, err
+		return showing, err
 	}
 	top := layers[len(layers)-1].Showing
-	if top == ShowsOther && slices.ContainsFunc(layers, func(l Layer) bool { return l.Showing == ShowsSource }) {
+	switch {
+	case top == ShowsOther && slices.ContainsFunc(layers, func(l Layer) bool { return l.Showing == ShowsSource }):
 		return ShowsBeneath, nil
-	}
-	if err == nil && top == ShowsSource {
-		return ShowsOther, nil // they differ, however they are called
+	case err == nil && (showing == ShowsRemoved || top == ShowsSource):
+		return showing, nil // they differ, however they are called
 	}
 	return top, nil
 }

@@ -38,6 +38,17 @@ func testShows(t *testing.T, m *Mounter) {
 	}
 	want(t, target, source, ShowsSource)
 
+	// What lies on top has been removed, not the source. A FUSE server may say that its root has no names.
+	other := t.TempDir()
+	roottest.Bind(t, other, target)
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	want(t, target, source, ShowsBeneath)
+	if err := m.Unmount(target); err != nil {
+		t.Fatal(err)
+	}
+
 	if err := os.RemoveAll(source); err != nil {
 		t.Fatal(err)
 	}
