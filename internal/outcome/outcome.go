@@ -113,7 +113,8 @@ func endedBefore(p Pod) bool {
 }
 
 // endedAsTold reports whether a pod was told to go, and nothing of it failed: each container that did not
-// exit with 0 ended by the signal that told it, within the grace.
+// exit with 0 ended by the signal that told it, within the grace. One that such a signal ended before has failed:
+// a liveness probe had it killed, and its owner deletes what has failed. So it says no if the node's clock is late.
 func endedAsTold(p Pod) bool {
 	told, ok := toldAt(p)
 	if !ok || p.Reason != "" || p.Running || p.FailedBefore {
@@ -125,7 +126,7 @@ func endedAsTold(p Pod) bool {
 			continue
 		}
 		if c.OutOfMemory || !slices.Contains(asksToEnd, c.Code) ||
-			c.Finished.Add(clockMargin).Before(told) || c.Finished.After(p.Deletion.Add(clockMargin)) {
+			c.Finished.Before(told) || c.Finished.After(p.Deletion.Add(clockMargin)) {
 			return false
 		}
 		signalled = true

@@ -96,7 +96,7 @@ func TestToldToGo(t *testing.T) {
 		{"with a container that had succeeded long ago", sidecar(0, 2, 10), volume.Stopped},
 		{"while it was still prepared", func(p *Pod) { p.Waiting = true }, volume.Stopped},
 		{"drained or preempted, which a condition says", func(p *Pod) { p.Disrupted = true }, volume.Stopped},
-		{"by a node whose clock is a little late", func(p *Pod) { p.Containers[0].Finished = at(3595) }, volume.Stopped},
+		{"in the same second", func(p *Pod) { p.Containers[0].Finished = at(3600) }, volume.Stopped},
 		{"by a node whose clock is a little early", func(p *Pod) { p.Containers[0].Finished = at(3680) }, volume.Stopped},
 		{"with its grace cut to nothing", func(p *Pod) { p.Deletion, p.Grace = at(3600), new(int64(0)) }, volume.Stopped},
 
@@ -110,6 +110,9 @@ func TestToldToGo(t *testing.T) {
 			p.Containers[1].OutOfMemory = true
 		}, volume.Failed},
 		{"by such a signal long before it was told", func(p *Pod) { p.Containers[0].Finished = at(3500) }, volume.Failed},
+		// A liveness probe had it killed, or a program that ends its parts by SIGTERM: and its owner deletes what has failed.
+		{"by such a signal just before it was told", func(p *Pod) { p.Containers[0].Finished = at(3599) }, volume.Failed},
+		{"with a container that ended by such a signal before", sidecar(143, 2, 3598), volume.Failed},
 		{"long after its grace", func(p *Pod) { p.Containers[0].Finished = at(3700) }, volume.Failed},
 		{"with a container that had failed before", sidecar(1, 2, 10), volume.Failed},
 		{"with a container that fails meanwhile", sidecar(1, 2, 3601), volume.Failed},
