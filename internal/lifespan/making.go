@@ -19,9 +19,9 @@ type Making struct {
 	// each is what is on its way, and all are the sums of each stage.
 	each map[volume.ID]onItsWay
 	all  [asked + 1]sum
-	// early is how many of them go early. yield is what came of those before, futile the last verdict, and
+	// early are those of them that go early. yield is what came of those before, futile the last verdict, and
 	// proven how many made room since the last bad one, or since there was no pressure.
-	early  int
+	early  sum
 	yield  Yield
 	futile bool
 	proven int
@@ -86,7 +86,7 @@ func (m *Making) put(id volume.ID, v onItsWay) {
 	m.each[id] = v
 	m.all[v.stage] = m.all[v.stage].plus(of(v.size))
 	if v.early {
-		m.early++
+		m.early = m.early.plus(of(v.size))
 	}
 }
 
@@ -95,7 +95,7 @@ func (m *Making) drop(id volume.ID) {
 		delete(m.each, id)
 		m.all[v.stage] = m.all[v.stage].minus(of(v.size))
 		if v.early {
-			m.early--
+			m.early = m.early.minus(of(v.size))
 		}
 	}
 }
@@ -148,8 +148,8 @@ func (m *Making) Ask() {
 // the one before. answer: it is the one that was asked for.
 func (m *Making) Measured(lacking, short, came volume.Size, answer bool, erased ...volume.ID) {
 	switch {
-	case m.early > 0:
-		m.yield.Came = m.yield.Came.Add(came)
+	case m.early.volumes > 0:
+		m.yield.came(came, m.early)
 	case m.yield.Volumes == 0:
 		m.yield.Came = volume.Size{} // it was of something else
 	}
@@ -188,7 +188,7 @@ func (m *Making) Judge(pressure bool) Verdict {
 	}
 	if !pressure {
 		came := m.yield.Came
-		if m.early == 0 {
+		if m.early.volumes == 0 {
 			came = volume.Size{}
 		}
 		m.yield, m.proven = Yield{Came: came}, 0
@@ -207,13 +207,13 @@ func (m *Making) GiveUp() Yield {
 func (m *Making) Trust() { m.futile = false }
 
 // Early is how many volumes that go early are on their way.
-func (m *Making) Early() int { return m.early }
+func (m *Making) Early() int { return m.early.volumes }
 
 // MayBegin reports whether one more of the retained volumes may go early, before it is known whether
 // those before make room. As many may be on their way as have made room before, and half of what is
 // retained at most.
 func (m *Making) MayBegin(retained int) bool {
-	unproven := m.early
+	unproven := m.early.volumes
 	if enough, known := m.yield.enough(m.lacking); known && !enough {
 		unproven += m.yield.Volumes
 	}
@@ -223,7 +223,7 @@ func (m *Making) MayBegin(retained int) bool {
 // Doubtful reports whether what has gone early has made no room so far.
 func (m *Making) Doubtful() bool {
 	enough, _ := m.yield.enough(m.lacking)
-	return m.futile || m.early > 0 || m.yield.Volumes > 0 && !enough
+	return m.futile || m.early.volumes > 0 || m.yield.Volumes > 0 && !enough
 }
 
 // Enough reports whether the last measurement showed that nothing is lacking.

@@ -43,6 +43,16 @@ func (y *Yield) Shown(size volume.Size) {
 	y.Promised = y.Promised.Add(size)
 }
 
+// came notes what came free while those were on their way that go early. What is more than all of them promise is of
+// others, and says nothing about volumes that begin later.
+func (y *Yield) came(room volume.Size, early sum) {
+	y.Came = y.Came.Add(room)
+	if y.unknown+early.unknown == 0 {
+		most := y.Promised.Add(early.size)
+		y.Came = volume.Size{Bytes: min(y.Came.Bytes, most.Bytes), Inodes: min(y.Came.Inodes, most.Inodes)}
+	}
+}
+
 // enough reports whether enough came for what is lacking. known is false where the promise is too small to
 // be judged by.
 func (y *Yield) enough(lacking volume.Size) (enough, known bool) {

@@ -169,3 +169,26 @@ func TestMoreAreOnTheirWay(t *testing.T) {
 		}
 	}
 }
+
+// TestRoomOfOthers counts for no more volumes than were on their way when it came.
+func TestRoomOfOthers(t *testing.T) {
+	none, size, lacks := volume.Size{}, volume.Size{Bytes: 1 << 30, Inodes: 100}, volume.Size{Bytes: 1 << 40}
+	for name, pressure := range map[string]bool{"pressure": true, "none for a moment": false} {
+		m := NewMaking()
+		m.Ask()
+		m.Measured(lacks, none, none, true)
+		id := func(i int) volume.ID { return volume.ID(fmt.Sprint("csi-", i)) }
+		m.Begin(id(0), size, true)
+		m.Measured(lacks, none, volume.Size{Bytes: 200 << 30}, false)
+		m.Judge(pressure)
+		gone := 0
+		for verdict := NoVerdict; verdict != MakesNone && gone < 100; gone++ {
+			m.Begin(id(gone+1), size, true)
+			m.Measured(lacks, none, none, false, id(gone))
+			verdict = m.Judge(true)
+		}
+		if gone > 2*fewDeletions {
+			t.Errorf("%s: %d volumes went in vain", name, gone)
+		}
+	}
+}
