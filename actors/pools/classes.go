@@ -243,7 +243,7 @@ func (k *classes) capacity(m *messages.ClassCapacity) (all pools.Capacity, err e
 	}
 	for _, group := range groups {
 		for _, p := range group {
-			one := k.candidateFor(c.object, p, asked)
+			one := k.candidateFor(c.object, p, asked, true)
 			if p.kind == pools.KindLocal {
 				one.Provisioned -= p.counts.retained
 				one.Available = min(one.Available+p.counts.retained, one.Total)

@@ -81,14 +81,15 @@ func (k *classes) groups(c *v1alpha1.PoolClass, m *messages.ReservePool) (groups
 	return groups, nil
 }
 
-// candidateFor is a pool for the allocator, which refuses what its disk cannot do.
-func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolIs, m *messages.ReservePool) pools.Candidate {
+// candidateFor is a pool for the allocator, which refuses what its disk cannot do. declining: it may be one whose array has
+// refused such volumes.
+func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolIs, m *messages.ReservePool, declining bool) pools.Candidate {
 	one := k.candidate(p, m.Volume)
 	switch {
 	case one.Refuses != "":
 		return one
 	case p.kind == pools.KindArray:
-		one.Refuses = p.lacks(c, m)
+		one.Refuses = p.lacks(c, m, declining)
 		return one
 	}
 	switch {

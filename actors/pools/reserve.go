@@ -54,8 +54,20 @@ func (k *classes) reservationIn(c *v1alpha1.PoolClass, pool string, kind pools.K
 	}
 }
 
-// choose returns the pool that takes a volume.
+// choose returns the pool that takes a volume. One whose array has refused such volumes comes last: that may have been for
+// what was wrong with one of them, such as its size.
 func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string, error) {
+	pool, err := k.chooseOf(c, m, false)
+	if err == nil {
+		return pool, nil
+	}
+	if pool, last := k.chooseOf(c, m, true); last == nil {
+		return pool, nil
+	}
+	return "", err
+}
+
+func (k *classes) chooseOf(c *v1alpha1.PoolClass, m *messages.ReservePool, declining bool) (string, error) {
 	groups, err := k.groups(c, m)
 	if err != nil {
 		return "", err
@@ -64,7 +76,7 @@ func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string
 	var candidates []pools.Candidate
 	for _, group := range groups {
 		for _, p := range group {
-			one := k.candidateFor(c, p, m)
+			one := k.candidateFor(c, p, m, declining)
 			if slices.Contains(m.Refused, p.name) && one.Refuses == "" {
 				one.Refuses = "it says that it has no room"
 			}

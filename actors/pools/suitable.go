@@ -23,7 +23,7 @@ import (
 
 // The parameters of a class need something of an array: a portal for iSCSI, a password for encryption, a license. What no
 // request tells, the array says when it refuses a volume. The condition Suitable has both. A refused volume goes to
-// another pool of the class, and so do those like it for a while.
+// another pool of the class, and so do those like it for a while, if another one takes them.
 
 // wantsOfClass asks what a class wants of its pools. Pool -> classes.
 type wantsOfClass struct {
@@ -202,7 +202,8 @@ func (p *poolActor) abilities() abilities {
 }
 
 // lacks says why a pool on an array is passed over for a volume; empty if it is not. A copy needs what its source has.
-func (f *poolIs) lacks(c *v1alpha1.PoolClass, m *messages.ReservePool) string {
+// declining: it is not for what its array has refused.
+func (f *poolIs) lacks(c *v1alpha1.PoolClass, m *messages.ReservePool, declining bool) string {
 	if m.Growth || m.Copy {
 		return ""
 	}
@@ -210,7 +211,7 @@ func (f *poolIs) lacks(c *v1alpha1.PoolClass, m *messages.ReservePool) string {
 	if needs.Protocol == pools.ISCSI && f.needs.noISCSI {
 		return "it says no target or no portal for iscsi"
 	}
-	if d, ok := f.needs.declines[needs]; ok && time.Since(d.at) < declinedFor {
+	if d, ok := f.needs.declines[needs]; ok && !declining && time.Since(d.at) < declinedFor {
 		return "it refuses such a volume: " + d.why
 	}
 	return ""

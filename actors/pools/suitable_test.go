@@ -140,9 +140,6 @@ func TestRefusedOptionsAreThoseOfOneStorageClass(t *testing.T) {
 		h.pass(time.Second)
 		h.isSuitable("a", metav1.ConditionFalse, "VolumeRefused", "the protocol nfs, readaheadkb=7: ")
 		h.fakes["https://a"].Heal(fault)
-		if _, err := h.make(odd); !isFinal(err) {
-			h.Errorf("the error is %v", err)
-		}
 		for _, n := range []pools.NewVolume{{Name: "pvc-2"}, {Name: "pvc-3", Block: true}, {Name: "pvc-4", Protocol: pools.ISCSI}} {
 			n.Class = "fast"
 			if _, err := h.make(n); err != nil {
@@ -150,6 +147,30 @@ func TestRefusedOptionsAreThoseOfOneStorageClass(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestVolumeThatIsRefusedHoldsNoOther: the array has refused one claim for what is wrong with that, such as its size. Those
+// like it have no other array to go to.
+func TestVolumeThatIsRefusedHoldsNoOther(t *testing.T) {
+	for name, others := range map[string][]string{"one array": nil, "two": {"b"}} {
+		t.Run(name, func(t *testing.T) {
+			inPools(t, encrypting(others...), func(h *testPools) {
+				for _, a := range h.fakes {
+					f := refusing("The capacity is not valid")
+					f.Times = 1
+					h.fail(a, f)
+				}
+				if _, err := h.make(pools.NewVolume{Name: "pvc-1", Class: "fast"}); !isFinal(err) {
+					h.Errorf("the error is %v", err)
+				}
+				if pool, err := h.make(pools.NewVolume{Name: "pvc-2", Class: "fast"}); err != nil || pool != "a" {
+					h.Errorf("made in %q: %v", pool, err)
+				}
+				h.pass(time.Second)
+				h.isSuitable("a", metav1.ConditionTrue, "Suitable", "")
+			})
+		})
+	}
 }
 
 // TestSnapshotThatIsRefused holds its VolumeSnapshot no more than a volume does its claim. A refusal whose outcome is open
