@@ -1,8 +1,11 @@
 package persistent
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestExportThatHasMoved: the call is as old as the attachment, and the array is elsewhere by now.
@@ -24,6 +27,33 @@ func TestExportThatHasMoved(t *testing.T) {
 			t.Errorf("the record says %s", export)
 		}
 		h.must(h.unpublish("nfs", "a"))
+		h.must(h.unstage("nfs"))
+		h.clean()
+	})
+}
+
+// TestExportThatIsRenamed: a person has given it another name on the array, and Kubernetes says the one of the attachment
+// each time that it asks.
+func TestExportThatIsRenamed(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.locked(func() { h.exports["nfs"] = nas + ":/other" })
+		h.must(h.stage("nfs"))
+		h.must(h.publish("nfs", "a"))
+		h.must(h.stage("nfs"))
+		h.restart(true)
+		h.locked(func() { h.apiDown = true })
+		h.must(h.stage("nfs"))
+		h.must(h.publish("nfs", "b"))
+		if m, _ := h.at("/staging/nfs"); m.Source != nas+":/other" {
+			t.Errorf("mounted from %s", m.Source)
+		}
+		another := staging("nfs")
+		another.Attachment.Export = nas + ":/third"
+		if err := h.node.Stage(h.bounded(), another); !errors.Is(err, volume.ErrConflict) {
+			t.Errorf("another export: %v", err)
+		}
+		h.must(h.unpublish("nfs", "a"))
+		h.must(h.unpublish("nfs", "b"))
 		h.must(h.unstage("nfs"))
 		h.clean()
 	})

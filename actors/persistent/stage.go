@@ -30,6 +30,9 @@ func sameVolume(a, b staged.Record) bool {
 		sameDevice(a, b) && pathOf(x.Export) == pathOf(y.Export)
 }
 
+// called is the export that the call for a volume named.
+func called(r staged.Record) string { return cmp.Or(r.Called, r.Attachment.Export) }
+
 func sameDevice(a, b staged.Record) bool {
 	return idOf(a) == idOf(b) && a.Attachment.Protocol == b.Attachment.Protocol && a.Attachment.Target == b.Attachment.Target
 }
@@ -40,6 +43,9 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 	before, recorded, err := t.load()
 	if err != nil {
 		return err
+	}
+	if recorded && sameDevice(before, r) && pathOf(called(before)) == pathOf(called(r)) {
+		r.Called, r.Attachment.Export = before.Called, before.Attachment.Export // what is mounted stays where it is
 	}
 	if recorded {
 		if err := t.makeWay(ctx, before, r); err != nil {
@@ -54,9 +60,8 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 		return err
 	}
 	if !now.there {
+		r.Called, r.Attachment.Export = "", s.Attachment.Export
 		t.follow(ctx, &r)
-	} else if recorded && sameVolume(before, r) {
-		r.Attachment.Export = before.Attachment.Export // what is mounted stays where it is
 	}
 	if !recorded || !reflect.DeepEqual(before, r) {
 		if err := t.save(r, !recorded); err != nil {
@@ -81,7 +86,13 @@ func (t *task) follow(ctx context.Context, r *staged.Record) {
 		t.Log.V(1).Info("mount a volume where it was when it was attached", "volume", t.volume, "reason", volume.OneLine(err))
 		return
 	}
-	r.Attachment.Export = cmp.Or(now.Export, r.Attachment.Export)
+	if now.Export == "" {
+		return
+	}
+	if pathOf(now.Export) != pathOf(r.Attachment.Export) {
+		r.Called = r.Attachment.Export
+	}
+	r.Attachment.Export = now.Export
 }
 
 // makeWay deals with what the record tells of: what is staged in another way is a conflict, and what a failure

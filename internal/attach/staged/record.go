@@ -22,6 +22,8 @@ type Record struct {
 	Options []string
 	// Attachment is how the node reaches the volume.
 	Attachment pools.Attachment
+	// Called is the export that the calls name, if it has got another name since; empty where that is the attachment's.
+	Called string
 	// Serial is the serial number or the WWID by which the node knows the device; empty for NFS.
 	Serial string
 	// Formatting: a file system is being made on the device. What a crash left of it may be made anew,
@@ -42,6 +44,7 @@ type record struct {
 	ReadOnly   bool       `json:"readOnly,omitempty"`
 	Options    []string   `json:"options,omitempty"`
 	Attachment attachment `json:"attachment,omitzero"`
+	Called     string     `json:"called,omitempty"`
 	Serial     string     `json:"serial,omitempty"`
 	Formatting bool       `json:"formatting,omitempty"`
 }
@@ -64,7 +67,7 @@ type attachment struct {
 func encode(r Record) ([]byte, error) {
 	content, err := json.Marshal(record{
 		Version: version, Volume: r.Volume, Path: r.Path, Block: r.Block, FSType: r.FSType, ReadOnly: r.ReadOnly,
-		Options: r.Options, Attachment: attachment(r.Attachment), Serial: r.Serial, Formatting: r.Formatting,
+		Options: r.Options, Attachment: attachment(r.Attachment), Serial: r.Serial, Called: r.Called, Formatting: r.Formatting,
 	})
 	return append(content, '\n'), err
 }
@@ -87,6 +90,6 @@ func decode(content []byte) (Record, error) {
 	}
 	return Record{
 		Volume: r.Volume, Path: r.Path, Block: r.Block, FSType: r.FSType, ReadOnly: r.ReadOnly, Options: r.Options,
-		Attachment: pools.Attachment(r.Attachment), Serial: r.Serial, Formatting: r.Formatting,
+		Attachment: pools.Attachment(r.Attachment), Serial: r.Serial, Called: r.Called, Formatting: r.Formatting,
 	}, nil
 }
