@@ -67,7 +67,8 @@ func (s *Supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 			logkeys.VolumeID, id, "failures", e.failures, "restartIn", duration.Format(wait))
 		s.metrics.VolumeParked()
 	}
-	time.AfterFunc(wait, func() { s.root.Send(s.self, &restartDue{id: id, actor: child}) })
+	StopTimer(e.restart)
+	e.restart = time.AfterFunc(wait, func() { s.root.Send(s.self, &restartDue{id: id, actor: child}) })
 }
 
 // restart restarts an actor, unless another one has taken its place.
@@ -89,12 +90,17 @@ func (s *Supervisor) restart(m *restartDue) {
 // stuck resumes a volume after a while.
 func (s *Supervisor) stuck(m *messages.Stuck) {
 	e := s.entryOf(m.ID, m.Actor)
-	if e == nil || e.state != active || e.resuming {
+	if e == nil || e.state != active || e.resume != nil {
 		return
 	}
-	e.resuming = true
 	due := &resumeDue{id: m.ID, actor: m.Actor}
-	time.AfterFunc(StuckBackoff.After(m.Attempt), func() { s.root.Send(s.self, due) })
+	e.resume = time.AfterFunc(StuckBackoff.After(m.Attempt), func() { s.root.Send(s.self, due) })
+}
+
+// stopTimers stops the timers of a volume whose actor ends.
+func (e *entry) stopTimers() {
+	StopTimer(e.resume)
+	StopTimer(e.restart)
 }
 
 func (s *Supervisor) resume(m *resumeDue) {
@@ -102,7 +108,7 @@ func (s *Supervisor) resume(m *resumeDue) {
 	if e == nil {
 		return
 	}
-	e.resuming = false
+	e.resume = nil
 	if e.state == active { // else the restart of a parked actor resumes it
 		s.tell(e, &messages.Resume{})
 	}

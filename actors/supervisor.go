@@ -83,8 +83,8 @@ type entry struct {
 	left    any
 	// sent counts the messages to the actor.
 	sent uint64
-	// resuming: a timer is set to resume the volume.
-	resuming bool
+	// resume is the timer that resumes a stuck volume, nil where none is set; restart is that of an actor that failed.
+	resume, restart *time.Timer
 	// failures are the panics of the actor within the window, up to lastFailure.
 	failures    int
 	lastFailure time.Time
@@ -106,6 +106,9 @@ func (s *Supervisor) props(recording *Recording, stopped chan struct{}) *actor.P
 			s.kind.Start(s)
 		case *actor.Stopping:
 			s.stopping = true
+			for _, e := range s.awake {
+				e.stopTimers()
+			}
 			s.kind.Stop()
 		case *actor.Stopped:
 			close(stopped)
@@ -271,6 +274,7 @@ func (s *Supervisor) terminated(m *actor.Terminated) {
 	e := s.awake[id]
 	delete(s.byActor, m.Who.Id)
 	delete(s.awake, id)
+	e.stopTimers()
 	if len(e.waiting) > 0 {
 		s.Wake(id, e.left, e.waiting...)
 	} else {
