@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,9 +48,10 @@ func heldNode(t *testing.T, volumes int, brings func() uint64, test func(t *test
 // TestDeletionsThatMakeNoRoomStop: a process outside has the files open. The others stay, and the pinned
 // one before all; that is said, and one is tried again after a while. Once that makes room they go on.
 func TestDeletionsThatMakeNoRoomStop(t *testing.T) {
-	held := true
+	var held atomic.Bool
+	held.Store(true)
 	heldNode(t, 8, func() uint64 {
-		if held {
+		if held.Load() {
 			return 0
 		}
 		return 10 << 20 // with some of them the disk is not all but full any more
@@ -75,7 +77,7 @@ func TestDeletionsThatMakeNoRoomStop(t *testing.T) {
 		want("after a minute", 4, 1)
 		time.Sleep(50 * time.Second)
 		want("two minutes later they wait longer", 4, 1)
-		held = false
+		held.Store(false)
 		time.Sleep(70 * time.Second)
 		want("let go", 8, 0)
 	})
