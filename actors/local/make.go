@@ -160,7 +160,7 @@ func (t *task) fill(ctx context.Context, p messages.UsableLocal, r local.Record)
 	case errors.Is(err, volume.ErrUnavailable): // it goes on once the disk is back
 		return r, nil, t.failed(err, "make it")
 	default:
-		unfinished, err := t.abandon(ctx, p, r, t.failed(err, "make it"))
+		unfinished, err := t.abandon(ctx, p, r, t.notMade(err))
 		return r, unfinished, err
 	}
 	r.State = local.Ready
@@ -168,6 +168,15 @@ func (t *task) fill(ctx context.Context, p messages.UsableLocal, r local.Record)
 		return r, err, err
 	}
 	return r, nil, nil
+}
+
+// notMade is the error of what could not be made, once nothing is left of that: it may be made on another disk.
+func (t *task) notMade(err error) error {
+	why := t.failed(err, "make it")
+	if errors.Is(why, volume.ErrUncertain) && !errors.Is(err, volume.ErrUncertain) {
+		return because(local.ErrUnwritable, err, "%s: make it", t.text)
+	}
+	return why
 }
 
 // abandon leaves nothing of what could not be made.

@@ -1,8 +1,11 @@
 package local
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/volume"
@@ -74,6 +77,33 @@ func TestDiskTurnsReadOnlyInTheMiddle(t *testing.T) {
 		h.pass(0)
 		if left := h.leftovers(); len(left) > 0 {
 			h.Errorf("left: %q", left)
+		}
+	})
+}
+
+// TestDiskWithBadBlocks: records and names can be written, and data cannot. Nothing is left of a volume, and the error says so:
+// else its claim would wait for this disk.
+func TestDiskWithBadBlocks(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.locked(func() {
+			h.fail = func(call, _ string) error {
+				if call == "make" {
+					return unix.EIO
+				}
+				return nil
+			}
+		})
+		before := h.promised()
+		err := h.create("v", gib)
+		h.want(err, local.ErrUnwritable, "create")
+		if errors.Is(err, volume.ErrUncertain) {
+			t.Errorf("the error is %v", err)
+		}
+		h.pass(0)
+		_, err = h.find("v")
+		h.want(err, volume.ErrNotFound, "what was not made")
+		if left := h.leftovers(); len(left) > 0 || h.promised() != before {
+			h.Errorf("left: %q, and %d bytes are promised, want %d", left, h.promised(), before)
 		}
 	})
 }

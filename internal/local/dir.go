@@ -57,7 +57,8 @@ type Shown interface {
 // OpenTree opens the files of a volume with this record.
 type OpenTree func(ctx context.Context, r Record) (*files.Tree, error)
 
-// ErrUnwritable is a [volume.ErrUnavailable]: nothing can be written to the disk of a pool. What is on it can be read.
+// ErrUnwritable is a [volume.ErrUnavailable]: nothing can be written to the disk of a pool, or not what a volume is made of.
+// What is on it can be read.
 var ErrUnwritable error = unwritable{}
 
 type unwritable struct{}
