@@ -177,12 +177,19 @@ func (r *run) factor() float64 {
 // scarce tells whether the disk is as good as full.
 func (r *run) scarce() bool { return free(r.cfg.Work) < 0.02 }
 
+// mostInUse is how many volumes go in a row that a process has open, which makes no room. A reader has one open, too.
+const mostInUse = 3
+
 // relieve evicts under pressure, and measures after each.
 func (r *run) relieve(ctx context.Context) {
+	open := 0 // how many of those that went last were in use
 	for pause(ctx, r.cfg.PruneInterval) {
 		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts && r.cfg.Bug != NeverEvictsShort {
 			list, factor := r.disk.all(false), r.factor()
 			list = slices.DeleteFunc(list, func(v record) bool { return time.Now().Before(v.pinned) || r.attached(v) })
+			if factor == 1 {
+				open = 0
+			}
 			if r.cfg.Bug == EvictsAll && factor < 1 {
 				for _, v := range list {
 					r.delete(v, "bytes")
@@ -193,7 +200,9 @@ func (r *run) relieve(ctx context.Context) {
 				break
 			}
 			next := r.first(list)
-			if r.cfg.Bug != EvictsInVain && inUse(r.data(next)) {
+			if !inUse(r.data(next)) {
+				open = 0
+			} else if open++; open > mostInUse && r.cfg.Bug != EvictsInVain {
 				break
 			}
 			r.delete(next, "bytes")
