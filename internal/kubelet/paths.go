@@ -96,7 +96,10 @@ func PodDir(podsDir string, pod volume.PodUID) string { return filepath.Join(pod
 func Leftover(podsDir string, pod volume.PodUID, name string) (bool, error) {
 	volumes := filepath.Join(PodDir(podsDir, pod), "volumes")
 	if there, err := exists(volumes); !there {
-		return err == nil, err
+		if err == nil {
+			there, err = exists(PodDir(podsDir, pod) + "/.") // not where a link leads nowhere
+		}
+		return there, err
 	}
 	names := []string{name}
 	if name == "" {

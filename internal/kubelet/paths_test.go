@@ -96,6 +96,13 @@ func TestLeftover(t *testing.T) {
 			}
 		})
 	}
+	pods := t.TempDir()
+	if err := os.Symlink(filepath.Join(pods, "none"), filepath.Join(pods, "uid")); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := Leftover(pods, "uid", "data"); left || err != nil {
+		t.Errorf("of a link that leads nowhere, as to a disk that is not there: %v, %v", left, err)
+	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
