@@ -263,6 +263,7 @@ var localOutOfReach = map[string]string{
 	"disk.Pool.canAttach/Truncate":        "when a pool is made or opened, and while images can have no loop device",
 	"disk.Pool.canImages/Fallocate":       "when a pool is made or opened; the tests of internal/local/disk end it there",
 	"disk.Pool.canShare/Clone":            "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.onlyFile/Renameat":         "of what a person has put in the place of the spare file or the reserve",
 	"disk.Pool.openDirectory/MkdirAll":    "when a pool is made or opened; the tests of internal/local/disk end it there",
 	"disk.Pool.openPart/Create":           "when a pool is made or opened; the tests of internal/local/disk end it there",
 	"disk.Pool.openPart/Mkdirat":          "when a pool is made or opened; the tests of internal/local/disk end it there",

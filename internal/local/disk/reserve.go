@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -22,6 +24,8 @@ const (
 	// spareName is a file beside the records, with an inode and a block for the next one.
 	spareName = ".spare"
 	spareSize = 4096
+	// blockUnit is what a stat(2) counts blocks in.
+	blockUnit = 512
 )
 
 // reserve is the room that the records of volumes still have when the disk is full: whatever has filled it, a volume
@@ -41,6 +45,9 @@ func (p *Pool) refill() error {
 		return fmt.Errorf("make %s/%s: %w", recordsName, spareName, err)
 	}
 	if r.file == nil {
+		if _, err := p.onlyFile(p.here, reserveName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("look at %s: %w", reserveName, err)
+		}
 		file, err := kernel.Create(fmt.Sprintf("/proc/self/fd/%d/%s", p.here.Fd(), reserveName), os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 		switch {
 		case noRoom(err):
@@ -51,10 +58,14 @@ func (p *Pool) refill() error {
 		r.file = file
 	}
 	st, err := kernel.Fstat(int(r.file.Fd()))
-	if err != nil || st.Size >= reserveSize {
+	has := st.Size
+	if st.Blocks*blockUnit < has {
+		has = 0 // what has restored it left zeros out
+	}
+	if err != nil || has >= reserveSize {
 		return err
 	}
-	err = kernel.Fallocate(int(r.file.Fd()), 0, st.Size, reserveSize-st.Size)
+	err = kernel.Fallocate(int(r.file.Fd()), 0, has, reserveSize-has)
 	if noRoom(err) || errors.Is(err, unix.EOPNOTSUPP) {
 		return kernel.Truncate(r.file, st.Size) // some file systems keep what they found
 	}
@@ -64,16 +75,32 @@ func (p *Pool) refill() error {
 	return err
 }
 
-// makeSpare makes the spare file, if there is none. A pool of an earlier version whose disk has no inode makes it of the
-// reserve's.
+// onlyFile looks at a file that holds room. What is in its place and no file is set aside.
+func (p *Pool) onlyFile(dir *os.File, name string) (unix.Stat_t, error) {
+	st, err := kernel.Lstatat(int(dir.Fd()), name)
+	if err != nil || st.Mode&unix.S_IFMT == unix.S_IFREG {
+		return st, err
+	}
+	aside := damagedPrefix + rand.Text()
+	if err := kernel.Renameat(int(dir.Fd()), name, int(dir.Fd()), aside); err != nil {
+		return st, err
+	}
+	p.Log.Info("what is in the place of a pool's own file is set aside", logkeys.Path, p.path, "name", name, "aside", aside)
+	return st, fs.ErrNotExist
+}
+
+// makeSpare makes the spare file, if there is none that has a block. A pool of an earlier version whose disk has no inode makes
+// it of the reserve's.
 func (p *Pool) makeSpare() error {
 	here, records := int(p.here.Fd()), int(p.records.Fd())
-	if _, err := kernel.Lstatat(records, spareName); !errors.Is(err, fs.ErrNotExist) {
+	st, err := p.onlyFile(p.records, spareName)
+	there := err == nil
+	if there && st.Blocks > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err := writeFile(p.records, spareName, make([]byte, spareSize))
-	if !noRoom(err) {
-		return err
+	err = writeFile(p.records, spareName, make([]byte, spareSize))
+	if there || !noRoom(err) {
+		return ignoreNoRoom(err)
 	}
 	space, failed := p.dir.Space()
 	if failed != nil || p.reserve.file != nil || space.Total.Inodes == 0 || space.Free.Inodes > 0 {
@@ -149,6 +176,13 @@ func (p *Pool) giveUp() (bool, error) {
 	}
 	// Btrfs has the room back with the next transaction only.
 	return true, kernel.Syncfs(int(r.file.Fd()))
+}
+
+func ignoreNoRoom(err error) error {
+	if noRoom(err) {
+		return nil
+	}
+	return err
 }
 
 // noRoom tells whether an error means that the disk is full.
