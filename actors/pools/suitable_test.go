@@ -173,6 +173,28 @@ func TestVolumeThatIsRefusedHoldsNoOther(t *testing.T) {
 	}
 }
 
+// TestVolumeThatMayBeMadeYet: an array that gave up waiting for its own work has not refused anything, and may have the volume
+// later. No other array gets it.
+func TestVolumeThatMayBeMadeYet(t *testing.T) {
+	for _, text := range []string{"The request timed out", "Timeout while waiting for the volume", "Internal error"} {
+		t.Run(text, func(t *testing.T) {
+			inPools(t, encrypting("b"), func(h *testPools) {
+				fault := h.fail(h.fakes["https://a"], refusing(text))
+				if _, err := h.make(pools.NewVolume{Name: "pvc-1", Class: "fast"}); !errors.Is(err, volume.ErrUncertain) {
+					h.Errorf("the error is %v", err)
+				}
+				h.pass(time.Minute)
+				h.fakes["https://a"].Heal(fault)
+				h.pass(time.Hour)
+				if v := get[v1alpha1.PoolVolume](h, "pvc-1"); v.Spec.PoolName != "a" || v.Status.State != v1alpha1.VolumeReady {
+					h.Errorf("it is in %s, %+v", v.Spec.PoolName, v.Status)
+				}
+				h.isSuitable("a", metav1.ConditionTrue, "Suitable", "")
+			})
+		})
+	}
+}
+
 // TestSnapshotThatIsRefused holds its VolumeSnapshot no more than a volume does its claim. A refusal whose outcome is open
 // is none.
 func TestSnapshotThatIsRefused(t *testing.T) {

@@ -54,6 +54,8 @@ var meanings = []struct {
 		"not enough", "insufficient", "no space", "no free", "no room", "out of space", "exceeds the", "in protected mode", "in emergency mode",
 	}},
 	{array.ErrBusy, []string{"busy", "in progress", "try again", "migrating"}},
+	// It may have done it, or do it yet.
+	{array.ErrUncertain, []string{"timed out", "timeout", "internal error"}},
 }
 
 func (e *Error) Unwrap() error {

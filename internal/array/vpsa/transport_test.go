@@ -129,6 +129,7 @@ func TestAnswers(t *testing.T) {
 		{"attached", 200, `{"response":{"status":8,"message":"Volume is attached"}}`, array.ErrAttached, ""},
 		{"snapshots", 200, `{"response":{"status":8,"message":"Volume has snapshots"}}`, array.ErrHasSnapshots, ""},
 		{"busy", 200, `{"response":{"status":8,"message":"Volume is migrating"}}`, array.ErrBusy, ""},
+		{"timed out", 200, `{"response":{"status":8,"message":"Request timed out"}}`, array.ErrUncertain, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
