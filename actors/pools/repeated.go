@@ -181,9 +181,10 @@ func (x *comparison) attachmentOf(ctx context.Context, a content, records map[st
 	return x.moveTo(ctx, a, now)
 }
 
-// appears reports whether a server record lets a node in, as far as is known how the node appears.
+// appears reports whether a server record lets a node in, as far as is known how the node appears, and what the record has.
 func (x *comparison) appears(record array.Server, as nodeAt) bool {
-	return (as.address == "" || as.address == record.Address) && (as.iqn == "" || strings.EqualFold(as.iqn, record.IQN))
+	same := func(node, listed string) bool { return node == "" || listed == "" || strings.EqualFold(node, listed) }
+	return same(as.address, record.Address) && same(as.iqn, record.IQN)
 }
 
 // moveTo writes into an attachment where its volume is reached by now. The node reads it when it logs in or mounts next.

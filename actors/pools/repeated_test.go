@@ -184,6 +184,28 @@ func TestServerRecordsThatChange(t *testing.T) {
 	})
 }
 
+// TestServerRecordsThatAreListedInPart: what a list leaves out has not changed, and pods use what is attached.
+func TestServerRecordsThatAreListedInPart(t *testing.T) {
+	withAttached(t, func(h *testPools) {
+		nas, raw := h.attachment("pvc-nas"), h.attachment("pvc-raw")
+		h.onArrayA(func(a *testArray) {
+			for id, s := range a.servers {
+				s.Address, s.IQN = "", ""
+				a.servers[id] = s
+			}
+		})
+		h.pass(10 * time.Minute)
+		h.attachTo("pvc-nas") // Kubernetes asks again
+		h.attachTo("pvc-raw")
+		if a, b := h.attachment("pvc-nas"), h.attachment("pvc-raw"); a.ServerID != nas.ServerID || b.ServerID != raw.ServerID ||
+			a.State != nas.State || b.State != raw.State {
+			h.Errorf("attached as %+v and %+v, were %+v and %+v", a, b, nas, raw)
+		}
+		h.wantEvents("pvc-nas.node1 Warning AttachmentLost", 0)
+		h.wantEvents("pvc-raw.node1 Warning AttachmentLost", 0)
+	})
+}
+
 // TestLUNsThatChange: a person detaches a volume and attaches it again.
 func TestLUNsThatChange(t *testing.T) {
 	withAttached(t, func(h *testPools) {

@@ -167,7 +167,10 @@ func (s *servers) compare(ctx context.Context, pool string, there map[string]arr
 func (s *servers) compareNode(ctx context.Context, key serverOf, there map[string]array.Server) error {
 	record := s.enter(key)
 	defer s.leave(key, record)
-	wrong := func(use serverUse, id string) bool { return !use.isRight(there[id]) }
+	wrong := func(use serverUse, id string) bool {
+		listed, ok := there[id]
+		return !ok || !use.isRight(listed) && !use.isUnsaid(listed)
+	}
 	for _, alone := range []bool{false, true} {
 		release, err := record.hold(ctx, alone)
 		if err != nil {
@@ -191,6 +194,11 @@ func (s *servers) compareNode(ctx context.Context, key serverOf, there map[strin
 // isRight reports whether a record lets in what the use needs.
 func (u serverUse) isRight(s array.Server) bool {
 	return u.protocol == v1alpha1.ISCSI && strings.EqualFold(s.IQN, u.IQN) || u.protocol == v1alpha1.NFS && s.Address == u.Address
+}
+
+// isUnsaid reports whether a list has left out what the use needs to know of a record.
+func (u serverUse) isUnsaid(s array.Server) bool {
+	return u.protocol == v1alpha1.ISCSI && s.IQN == "" || u.protocol == v1alpha1.NFS && s.Address == ""
 }
 
 // ensureServer returns a server record that is right for a protocol. The node's record cannot be
