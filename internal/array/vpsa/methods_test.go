@@ -3,9 +3,11 @@ package vpsa
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -434,6 +436,27 @@ func TestLateDetach(t *testing.T) {
 		if n := len(w.Attachments()); n != 1 {
 			t.Errorf("%d attachments", n)
 		}
+	})
+}
+
+// TestSnapshotThatTheArrayDoubts: it says that a request timed out, and may take the snapshot yet.
+func TestSnapshotThatTheArrayDoubts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.wire.do = func(_ int, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+			if r.Method != http.MethodPost {
+				return pass()
+			}
+			return &http.Response{
+				StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+				Body: io.NopCloser(strings.NewReader(`{"response":{"status":8,"message":"Request timed out"}}`)),
+			}, nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := w.client.CreateSnapshot(ctx, array.NewSnapshot{Name: "s2", VolumeID: second})
+		wantError(t, err, array.ErrUncertain)
+		wantError(t, w.client.Snapshots(t.Context(), func([]array.Snapshot) error { return nil }), array.ErrUncertain)
 	})
 }
 

@@ -143,7 +143,7 @@ func (c *client) make(ctx context.Context, doubt string, q call, done func(conte
 	earlier := inDoubt.add(doubt, time.Now().Add(2*limit))
 	err := c.change(ctx, q)
 	refused := (*Error)(nil)
-	answered := err == nil || errors.As(err, &refused)
+	answered := err == nil || errors.As(err, &refused) && !errors.Is(refused, array.ErrUncertain)
 	err = c.settle(ctx, err, done)
 	lost := (*failure)(nil)
 	unsent := errors.As(err, &lost) && !lost.open
