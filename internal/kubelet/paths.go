@@ -96,10 +96,14 @@ func PodDir(podsDir string, pod volume.PodUID) string { return filepath.Join(pod
 func Leftover(podsDir string, pod volume.PodUID, name string) (bool, error) {
 	volumes := filepath.Join(PodDir(podsDir, pod), "volumes")
 	if there, err := exists(volumes); !there {
+		is := false
 		if err == nil {
+			is, err = exists(PodDir(podsDir, pod))
+		}
+		if is {
 			there, err = exists(PodDir(podsDir, pod) + "/.") // not where a link leads nowhere
 		}
-		return there, err
+		return err == nil && (there || !is), err
 	}
 	names := []string{name}
 	if name == "" {

@@ -103,6 +103,9 @@ func TestLeftover(t *testing.T) {
 	if left, err := Leftover(pods, "uid", "data"); left || err != nil {
 		t.Errorf("of a link that leads nowhere, as to a disk that is not there: %v, %v", left, err)
 	}
+	if left, err := Leftover(pods, "gone", "data"); !left || err != nil {
+		t.Errorf("of a pod without a directory: %v, %v", left, err)
+	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
