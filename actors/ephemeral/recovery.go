@@ -148,6 +148,10 @@ func (r *recovery) addLater() {
 		}
 	}
 	for id, bound := range r.unrecorded {
+		if _, known := r.attached[bound.target.Path]; known {
+			delete(r.unrecorded, id) // by a record with another ID, of a caller that is no kubelet
+			continue
+		}
 		// The record is lost, or on another disk. The mount tells what it said.
 		r.attached[bound.target.Path] = bound
 		pod, name := kubelet.ParseTarget(r.podsDir, bound.target.Path)
