@@ -13,10 +13,10 @@ import (
 // disk gives no answer any more. A daemon with another disk takes off what is left.
 func TestDeadDisk(t *testing.T) {
 	for _, fstype := range []string{"ext4", "xfs"} {
+		if roottest.LeftOut(fstype) {
+			continue
+		}
 		t.Run(fstype, func(t *testing.T) {
-			if roottest.LeftOut(fstype) {
-				t.Skip("left out with -short")
-			}
 			disk := roottest.FileSystem(t, fstype, map[string]int{"ext4": 64, "xfs": 320}[fstype])
 			d := newDaemon(t, "--afterlifespan", "1h", "--orphan-grace", "1h")
 			must(t, os.MkdirAll(d.workdir(), 0o750))

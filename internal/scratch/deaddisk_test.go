@@ -15,9 +15,6 @@ import (
 
 // TestDeadDisk: the mount table tells where volumes are mounted whose disk does not answer. A start says what is wrong.
 func TestDeadDisk(t *testing.T) {
-	if roottest.LeftOut("xfs") {
-		t.Skip("left out with -short")
-	}
 	disk := roottest.FileSystem(t, "xfs", 320)
 	root := filepath.Join(disk, "work")
 	d, err := Open(root)
