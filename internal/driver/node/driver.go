@@ -47,7 +47,7 @@ type Config struct {
 	Version    string
 	NodeID     string // the node's name in the cluster
 	KubeletDir string // the kubelet's root directory
-	MaxVolumes int64  // how many volumes may be attached to the node; 0 leaves that to the orchestrator
+	MaxVolumes int64  // how many volumes may be attached to the node; 0 is any number
 	Volumes    Volumes
 	// Segments returns the topology of the node: which pools its volumes can be in.
 	Segments func(context.Context) (map[string]string, error)

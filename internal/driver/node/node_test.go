@@ -1,8 +1,10 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -213,6 +215,27 @@ func TestStatsOfABrokenVolume(t *testing.T) {
 	volumes.stats.Space.Total.Bytes, volumes.stats.Readable = 100, true
 	if got, err := node.NodeGetVolumeStats(t.Context(), req); err != nil || got.GetUsage()[0].GetTotal() != 100 {
 		t.Errorf("one that can be read: %v, %v", got, err)
+	}
+}
+
+// A scheduler of Kubernetes 1.37 looks again at pods that waited for a driver when its limit in CSINode grows, and at
+// nothing else of it. CSINode has no limit where the driver says 0.
+func TestPodsThatWaitForTheDriver(t *testing.T) {
+	for kind, segments := range map[pools.Kind]func(context.Context) (map[string]string, error){
+		pools.KindArray: nil,
+		pools.KindLocal: func(context.Context) (map[string]string, error) { return nil, nil },
+	} {
+		cfg := testDriver(t, &fakeVolumes{}, logr.Discard()).cfg
+		cfg.Kind, cfg.Segments, cfg.MaxVolumes = kind, segments, 0
+		d, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := d.NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
+		// CSINode has 32 bits for it.
+		if err != nil || info.GetMaxVolumesPerNode() < 1000 || info.GetMaxVolumesPerNode() > math.MaxInt32 {
+			t.Errorf("%s: %v, %v, want a limit that no node reaches", kind, info, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -101,10 +102,14 @@ func (d *Driver) NodeGetVolumeHealth(ctx context.Context, req *csi.NodeGetVolume
 	return edge.Health(id, stats), nil
 }
 
+// anyNumber is the limit of a node that has none. A scheduler of Kubernetes 1.37 takes up a pod that waited for the driver
+// when the driver's limit grows, and a driver without a limit has none that grows: the pod would wait for minutes more.
+const anyNumber = 100_000
+
 // NodeGetInfo returns the node's ID, which is its name, and its limit of volumes. All nodes reach the
 // arrays, so there is no topology for those. The kubelet asks for it once, when it registers the driver.
 func (d *Driver) NodeGetInfo(ctx context.Context, _ *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	info := &csi.NodeGetInfoResponse{NodeId: d.cfg.NodeID, MaxVolumesPerNode: d.cfg.MaxVolumes}
+	info := &csi.NodeGetInfoResponse{NodeId: d.cfg.NodeID, MaxVolumesPerNode: cmp.Or(d.cfg.MaxVolumes, anyNumber)}
 	if d.cfg.Segments == nil {
 		return info, nil
 	}
