@@ -94,16 +94,13 @@ func PodDir(podsDir string, pod volume.PodUID) string { return filepath.Join(pod
 // or it removes all volumes and stops at something else. name is the volume's in the pod's spec; without it all
 // volumes of CSI drivers count.
 func Leftover(podsDir string, pod volume.PodUID, name string) (bool, error) {
-	volumes := filepath.Join(PodDir(podsDir, pod), "volumes")
-	if there, err := exists(volumes); !there {
-		is := false
-		if err == nil {
-			is, err = exists(PodDir(podsDir, pod))
-		}
-		if is {
-			there, err = exists(PodDir(podsDir, pod) + "/.") // not where a link leads nowhere
-		}
-		return err == nil && (there || !is), err
+	dir := PodDir(podsDir, pod)
+	volumes := filepath.Join(dir, "volumes")
+	if there, err := exists(volumes); err != nil {
+		return false, err
+	} else if !there {
+		nowhere, err := leadsNowhere(dir)
+		return err == nil && !nowhere, err
 	}
 	names := []string{name}
 	if name == "" {
@@ -127,6 +124,15 @@ func Leftover(podsDir string, pod volume.PodUID, name string) (bool, error) {
 		}
 	}
 	return len(names) > 0, nil
+}
+
+// leadsNowhere reports whether there is a symbolic link whose target is not there.
+func leadsNowhere(path string) (bool, error) {
+	if there, err := exists(path); !there {
+		return false, err
+	}
+	there, err := exists(path + "/.")
+	return err == nil && !there, err
 }
 
 func exists(path string) (bool, error) {

@@ -18,7 +18,6 @@ import (
 // To share the blocks of an image takes as long as it has extents, up to seconds. Pods that use it wait meanwhile: its
 // file is locked, and its file system frozen. So most is shared before, in pieces, while pods go on. What they write then
 // goes elsewhere on the disk, so that the two files say what has changed since. For that alone the file system is frozen.
-
 //
 // What pods write to a block device cannot be held back. In the end all is shared at once, whatever was before: XFS passes over
 // what it shares already, ten times as fast, and btrfs does not.
