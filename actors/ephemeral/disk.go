@@ -211,10 +211,7 @@ func (d *disk) measured(c actor.Context, m *measured) {
 }
 
 // speed is how much is written in a second, by pods or, on the disk below a quota, by others too.
-func (d *disk) speed() volume.Size {
-	own, below := d.filling.Speed(), d.below.Speed()
-	return volume.Size{Bytes: max(own.Bytes, below.Bytes), Inodes: max(own.Inodes, below.Inodes)}
-}
+func (d *disk) speed() volume.Size { return d.filling.Speed().Max(d.below.Speed()) }
 
 // nextLook returns how long the disk need not be looked at.
 func (d *disk) nextLook(m *measured) time.Duration {
@@ -239,7 +236,7 @@ func (d *disk) report(c actor.Context, m *measured) {
 			d.rose = d.rose.Add(more(d.last.Free, m.space.Free))
 		}
 		d.last = m.space
-		pressure.Came = volume.Size{Bytes: max(d.rose.Bytes, d.gained.Bytes), Inodes: max(d.rose.Inodes, d.gained.Inodes)}
+		pressure.Came = d.rose.Max(d.gained)
 		is := d.Limits.Pressure(m.space, d.Limits.Burst.Soon(d.speed()))
 		pressure.Factor, pressure.Lacking, pressure.Short, pressure.Scarcer = is.Factor, is.Lacking, is.Short, volume.ForBytes
 		if is.InodesAreScarcer {

@@ -62,7 +62,7 @@ func (f *Filling) Saw(at time.Time, free volume.Size) {
 	}
 	f.last = at
 	// What came free must not hide what is written after it.
-	f.from = volume.Size{Bytes: max(f.from.Bytes, free.Bytes), Inodes: max(f.from.Inodes, free.Inodes)}
+	f.from = f.from.Max(free)
 	if at.Sub(f.at) >= stride {
 		f.from, f.at = free, at
 	}

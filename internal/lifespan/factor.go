@@ -62,18 +62,13 @@ func (l Limits) Pressure(is volume.Space, soon volume.Size) Pressure {
 	p := views[0].pressure(soon)
 	for _, v := range views[1:] {
 		q := v.pressure(soon)
-		lacking, short := larger(p.Lacking, q.Lacking), larger(p.Short, q.Short)
+		lacking, short := p.Lacking.Max(q.Lacking), p.Short.Max(q.Short)
 		if q.Factor < p.Factor || q.Factor == p.Factor && q.above < p.above {
 			p = q
 		}
 		p.Lacking, p.Short = lacking, short
 	}
 	return p
-}
-
-// larger returns the larger number of each.
-func larger(a, b volume.Size) volume.Size {
-	return volume.Size{Bytes: max(a.Bytes, b.Bytes), Inodes: max(a.Inodes, b.Inodes)}
 }
 
 // view is a file system, or a quota, with what holds for it.

@@ -187,6 +187,9 @@ func (s Size) Add(t Size) Size { return Size{s.Bytes + t.Bytes, s.Inodes + t.Ino
 // Sub returns the difference.
 func (s Size) Sub(t Size) Size { return Size{s.Bytes - t.Bytes, s.Inodes - t.Inodes} }
 
+// Max returns the larger number of each.
+func (s Size) Max(t Size) Size { return Size{max(s.Bytes, t.Bytes), max(s.Inodes, t.Inodes)} }
+
 // Space is the room on a file system.
 type Space struct {
 	// Total is the size of the file system, or of a quota on the directory that it was asked of. Its Inodes are 0 if
