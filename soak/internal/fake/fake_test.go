@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,94 @@ func TestEviction(t *testing.T) {
 	if exists(n.data("b")) != exists(n.data("c")) && !exists(n.data("c")) {
 		t.Error("the newest volume was evicted before an older one")
 	}
+}
+
+// TestEvictionOfWhatIsRead: readers have more volumes open in a row than tell that deletions make no room, and would hold the
+// next one until it goes. What takes next to nothing tells nothing, and goes.
+func TestEvictionOfWhatIsRead(t *testing.T) {
+	n := newNode(t, true, func(c *Config) { c.Headroom = 0.5 })
+	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+		n.retain(id)
+		f, err := os.Open(filepath.Join(n.data(id), "file"))
+		n.try(err)
+		defer f.Close()
+	}
+	n.fill()
+	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+		n.awaitGone(n.data(id))
+	}
+}
+
+// TestEvictionInVain: volumes of some size that a process has open make no room, and then no more of them go until it closes them.
+func TestEvictionInVain(t *testing.T) {
+	n := newNode(t, true, func(c *Config) { c.Headroom, c.PruneInterval = 0.5, time.Hour })
+	var files []*os.File
+	ids := []string{"a", "b", "c", "d", "e", "f"}
+	for _, id := range ids {
+		n.retain(id)
+		n.try(os.WriteFile(filepath.Join(n.data(id), "big"), make([]byte, 100<<10), 0o644))
+		f, err := os.Open(filepath.Join(n.data(id), "big"))
+		n.try(err)
+		files = append(files, f)
+	}
+	n.fill()
+	left := func() (left []string) {
+		for _, id := range ids {
+			if exists(n.data(id)) {
+				left = append(left, id)
+			}
+		}
+		return left
+	}
+	var inVain vain
+	for range 2 {
+		n.driver.run.evict(t.Context(), &inVain)
+		if got := left(); !slices.Equal(got, ids[3:]) {
+			t.Errorf("while files are open there are %v, want %v", got, ids[3:])
+		}
+	}
+	for _, f := range files {
+		n.try(f.Close())
+	}
+	n.fill()
+	n.driver.run.evict(t.Context(), &inVain)
+	if got := left(); len(got) > 0 {
+		t.Errorf("without open files there are %v", got)
+	}
+}
+
+// TestEvictionPassesOver: what asks to be kept for longer does not keep what is due.
+func TestEvictionPassesOver(t *testing.T) {
+	n := newNode(t, true, func(c *Config) { c.Headroom, c.MaxLifespan, c.PruneInterval = 0.5, 24*time.Hour, time.Hour })
+	n.is(n.publishWith("a", "lifespan", "24h"), codes.OK)
+	n.is(n.unpublish("a"), codes.OK)
+	n.retain("b")
+	for _, id := range []string{"a", "b"} {
+		v, _ := n.driver.disk.get(id)
+		v.unpublished = v.unpublished.Add(-50 * time.Minute)
+		n.driver.disk.put(v)
+	}
+	// Three quarters of the headroom are free, which halves the lifespans.
+	n.try(os.WriteFile(filepath.Join(n.cfg.Work, ".ballast"), make([]byte, 5<<19), 0o644))
+	n.driver.run.evict(t.Context(), &vain{})
+	if !exists(n.data("a")) || exists(n.data("b")) {
+		t.Errorf("the volume that is kept for longer is there: %t; the one that is due: %t", exists(n.data("a")), exists(n.data("b")))
+	}
+}
+
+// TestEvictionBesideWhatStays: a volume that cannot be deleted, as something is mounted in it, keeps no other one.
+func TestEvictionBesideWhatStays(t *testing.T) {
+	n := newNode(t, true, func(c *Config) { c.Headroom = 0.5 })
+	for _, id := range []string{"a", "b"} {
+		n.retain(id)
+	}
+	inside := filepath.Join(n.data("a"), "dir")
+	n.try(os.Mkdir(inside, 0o755))
+	n.try(unix.Mount(n.cfg.Outside, inside, "", unix.MS_BIND, ""))
+	n.fill()
+	n.awaitGone(n.data("b"))
+	n.try(unmount(inside))
+	n.awaitGone(n.data("a"))
 }
 
 func TestFullDisk(t *testing.T) {

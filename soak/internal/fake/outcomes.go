@@ -27,8 +27,8 @@ func (d *disk) succeed(pod string) {
 }
 
 // first returns which of the retained volumes, which are in the order of their age, is to be evicted: those of
-// pods that succeeded go before others.
-func (r *run) first(list []record) record {
+// pods that succeeded go before others, of which the one at due is the oldest whose time has come.
+func (r *run) first(list []record, due int) record {
 	if r.cfg.Bug == EvictsNewest {
 		return list[len(list)-1]
 	}
@@ -38,5 +38,8 @@ func (r *run) first(list []record) record {
 	if r.cfg.Bug == EvictsFailures {
 		succeeded = func(v record) bool { return !r.disk.succeeded[v.pod] }
 	}
-	return list[max(0, slices.IndexFunc(list, succeeded))]
+	if i := slices.IndexFunc(list, succeeded); i >= 0 {
+		return list[i]
+	}
+	return list[due]
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/content"
 )
 
 const (
@@ -177,38 +179,62 @@ func (r *run) factor() float64 {
 // scarce tells whether the disk is as good as full.
 func (r *run) scarce() bool { return free(r.cfg.Work) < 0.02 }
 
-// mostInUse is how many volumes go in a row that a process has open, which makes no room. A reader has one open, too.
-const mostInUse = 3
+// vain is what went in a row while a process had it open. To delete that makes no room.
+type vain struct {
+	volumes int
+	bytes   int64
+}
 
-// relieve evicts under pressure, and measures after each.
+// tells reports whether so much went that it shows that deletions make no room. A person who reads has a volume open as well,
+// and those who take next to nothing would hide what others write meanwhile.
+func (v vain) tells() bool { return v.volumes >= 3 && v.bytes >= 256<<10 }
+
+// relieve evicts under pressure.
 func (r *run) relieve(ctx context.Context) {
-	open := 0 // how many of those that went last were in use
+	var inVain vain
 	for pause(ctx, r.cfg.PruneInterval) {
-		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts && r.cfg.Bug != NeverEvictsShort {
-			list, factor := r.disk.all(false), r.factor()
-			list = slices.DeleteFunc(list, func(v record) bool { return time.Now().Before(v.pinned) || r.attached(v) })
-			if factor == 1 {
-				open = 0
+		if r.cfg.Bug != NeverEvicts && r.cfg.Bug != NeverEvictsShort {
+			r.evict(ctx, &inVain)
+		}
+	}
+}
+
+// evict evicts as long as there is pressure, and measures after each. What cannot be deleted keeps no other volume.
+func (r *run) evict(ctx context.Context, inVain *vain) {
+	tried := make(map[string]bool)
+	for ctx.Err() == nil {
+		list, factor := r.disk.all(false), r.factor()
+		list = slices.DeleteFunc(list, func(v record) bool { return tried[v.id] || time.Now().Before(v.pinned) || r.attached(v) })
+		if factor == 1 {
+			*inVain = vain{}
+			return
+		}
+		if r.cfg.Bug == EvictsAll {
+			for _, v := range list {
+				r.delete(v, "bytes")
 			}
-			if r.cfg.Bug == EvictsAll && factor < 1 {
-				for _, v := range list {
-					r.delete(v, "bytes")
-				}
-				break
-			}
-			if len(list) == 0 || factor == 1 || time.Since(list[0].unpublished) < time.Duration(float64(r.asked(list[0]))*factor) {
-				break
-			}
-			next := r.first(list)
-			if !inUse(r.data(next)) {
-				open = 0
-			} else if open++; open > mostInUse && r.cfg.Bug != EvictsInVain {
-				break
-			}
-			r.delete(next, "bytes")
-			if _, there := r.disk.get(next.id); there {
-				break
-			}
+			return
+		}
+		due := slices.IndexFunc(list, func(v record) bool {
+			return time.Since(v.unpublished) >= time.Duration(float64(r.asked(v))*factor)
+		})
+		if due < 0 {
+			return
+		}
+		next := r.first(list, due)
+		data, open := r.data(next), vain{}
+		if inUse(data) {
+			open = vain{1, content.Taken(data)}
+		} else {
+			*inVain = vain{}
+		}
+		if inVain.tells() && r.cfg.Bug != EvictsInVain {
+			return
+		}
+		r.delete(next, "bytes")
+		tried[next.id] = true
+		if _, there := r.disk.get(next.id); !there {
+			inVain.volumes, inVain.bytes = inVain.volumes+open.volumes, inVain.bytes+open.bytes
 		}
 	}
 }
