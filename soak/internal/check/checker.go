@@ -43,8 +43,10 @@ type Checker struct {
 	abandoned  ring[*abandoned]
 	// lastEvicted is when a retained volume was last found gone by pressure.
 	lastEvicted time.Time
-	samples     []sample
-	counts      Counts
+	// stall is of lookAtEvictions alone.
+	stall   stall
+	samples []sample
+	counts  Counts
 	// excused are the data directories that may be left.
 	excused map[string]bool
 	// hindered are the volumes in which something was mounted: the driver may

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,41 @@ import (
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
+
+// TestLooksThatComeLate: on a machine on which the checker does not get to look, nothing is said about a driver that evicts nothing
+// for a while; it is once there were enough looks.
+func TestLooksThatComeLate(t *testing.T) {
+	for _, each := range []struct {
+		name         string
+		look, length time.Duration // without a length it goes on until something is found
+		want         history.Promise
+	}{
+		{"in time", 0, 0, history.FullDisk},
+		{"too few", 3 * time.Second, 40 * time.Second, ""},
+		{"late, and enough", 3 * time.Second, 0, history.FullDisk},
+	} {
+		var late atomic.Bool
+		tell(t, func(c *Config) {
+			c.Lifespan = 10 * time.Minute
+			look := c.Look
+			c.Look = func(v *history.Volume, dir string) (Presence, error) {
+				if late.Load() {
+					time.Sleep(each.look)
+				}
+				return look(v, dir)
+			}
+		}, []played{{each.name, func(w *world) {
+			v := w.retain(1)
+			late.Store(true)
+			w.free(0)
+			time.Sleep(each.length)
+			for each.length == 0 && w.findings.Sum() == 0 {
+				time.Sleep(time.Second)
+			}
+			w.remove(v)
+		}, each.want}})
+	}
+}
 
 // TestChecker has for each promise what breaks it and what almost does.
 func TestChecker(t *testing.T) {

@@ -16,6 +16,12 @@ const (
 	mostEvicted = 50
 )
 
+// stall is what the looks under pressure found since the last eviction: how many of them found the oldest volume still there.
+type stall struct {
+	evicted time.Time
+	looks   int
+}
+
 // evictionSlack is how long an eviction may take beside the driver's measurements. With a short lifespan
 // the volumes would expire before it is certain that none is evicted, so it is shorter then.
 func evictionSlack(lifespan time.Duration) time.Duration {
@@ -26,6 +32,7 @@ func evictionSlack(lifespan time.Duration) time.Duration {
 // on, and reports when there should be one and is none.
 func (c *Checker) lookAtEvictions() {
 	if c.cfg.Headroom == 0 || c.pressure.current() == 1 {
+		c.stall.looks = 0
 		return
 	}
 	for range mostEvicted {
@@ -49,7 +56,8 @@ func (c *Checker) lookAtEvictions() {
 }
 
 // checkProgress reports that the oldest volume is still there although it should
-// have been evicted a while ago, and nothing else was in that while.
+// have been evicted a while ago, and nothing else was in that while. A while is not only a time: where the checker itself does
+// not get to look half as often as it wants to, the driver gets as little done.
 func (c *Checker) checkProgress(oldest *retained, now time.Time) {
 	window := 3*c.cfg.PruneInterval + evictionSlack(c.cfg.Lifespan)
 	from := now.Add(-window)
@@ -57,8 +65,13 @@ func (c *Checker) checkProgress(oldest *retained, now time.Time) {
 	c.mu.Lock()
 	evicted := c.lastEvicted
 	c.mu.Unlock()
+	if !c.stall.evicted.Equal(evicted) {
+		c.stall = stall{evicted: evicted}
+	}
+	c.stall.looks++
 	switch {
 	case high == 1,
+		time.Duration(c.stall.looks)*pressureInterval < window/2,
 		evicted.After(from), c.started.After(from),
 		// One large volume may take long to erase.
 		c.pressure.current() > low+doubt,
