@@ -9,14 +9,24 @@ import (
 )
 
 // follower makes a data plane do what the state says. It compares: whatever has changed the state, the
-// same calls follow, also after a crash between the two. What fails is tried again with the next change.
+// same calls follow, also after a crash between the two. What fails is tried again with the next request.
 type follower struct {
 	plane dataplane.Plane
+	// behind: something has failed.
+	behind bool
 	// What the plane has: nil before it was asked. A snapshot's disk is empty.
 	disks      map[string]dataplane.Disk
 	initiators map[string]bool
 	exports    map[dataplane.Export]bool
 	front      *dataplane.Front
+	// leaving are the places of exports that could not be taken away, or not wholly. Until then nothing comes there.
+	leaving map[dataplane.Export]bool
+}
+
+// place is where a client finds an export: another volume may come there.
+func place(e dataplane.Export) dataplane.Export {
+	e.Volume = ""
+	return e
 }
 
 // follow calls the data plane, if there is one. The caller holds the lock.
@@ -24,10 +34,18 @@ func (a *Array) follow() error {
 	if a.plane == nil {
 		return nil
 	}
-	if err := a.plane.follow(a.state); err != nil {
+	err := a.plane.follow(a.state)
+	if a.plane.behind = err != nil; err != nil {
 		return fmt.Errorf("the data plane does not follow: %w", err)
 	}
 	return nil
+}
+
+// catchUp does what has failed. Who asked for it has the error. The caller holds the lock.
+func (a *Array) catchUp() {
+	if a.plane != nil && a.plane.behind {
+		_ = a.follow() // it is behind still
+	}
 }
 
 // wants is the data plane that a state asks for.
@@ -124,8 +142,13 @@ func (f *follower) follow(s *state) error {
 	}
 	// What is taken away goes first: its place may be needed.
 	for e := range f.exports {
-		if _, wanted := w.exports[e]; !wanted && try(f.plane.Unexport(e)) {
+		if _, wanted := w.exports[e]; wanted && !f.leaving[place(e)] {
+			continue
+		}
+		f.leaving[place(e)] = true
+		if try(f.plane.Unexport(e)) {
 			delete(f.exports, e)
+			delete(f.leaving, place(e))
 		}
 	}
 	for iqn := range f.initiators {
@@ -145,6 +168,9 @@ func (f *follower) follow(s *state) error {
 		}
 	}
 	for e, readOnly := range w.exports {
+		if f.leaving[place(e)] {
+			continue
+		}
 		if was, exists := f.exports[e]; (!exists || was != readOnly) && try(f.plane.Export(e, readOnly)) {
 			f.exports[e] = readOnly
 		}
@@ -202,7 +228,7 @@ func (f *follower) find(w wants) error {
 	if err != nil {
 		return err
 	}
-	f.initiators, f.exports = map[string]bool{}, map[dataplane.Export]bool{}
+	f.initiators, f.exports, f.leaving = map[string]bool{}, map[dataplane.Export]bool{}, map[dataplane.Export]bool{}
 	for _, iqn := range found.Initiators {
 		f.initiators[iqn] = true
 	}

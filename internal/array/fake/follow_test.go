@@ -15,8 +15,10 @@ import (
 
 // plane notes what it is told, and has that as long as it is not broken.
 type plane struct {
-	calls      []string
-	broken     error
+	calls  []string
+	broken error
+	// stuck: what is to be taken away stays.
+	stuck      error
 	target     string
 	disks      map[string]bool
 	initiators map[string]bool
@@ -77,7 +79,16 @@ func (p *plane) Export(e dataplane.Export, readOnly bool) error {
 }
 
 func (p *plane) Unexport(e dataplane.Export) error {
-	return p.did(func() { delete(p.exports, e) }, "unexport %v", e)
+	if p.stuck != nil {
+		return p.stuck
+	}
+	gone := func() {
+		// As in the kernel, it is what is at this place that goes.
+		maps.DeleteFunc(p.exports, func(is dataplane.Export, _ bool) bool {
+			return is.IQN == e.IQN && is.LUN == e.LUN && is.Path == e.Path && is.Address == e.Address
+		})
+	}
+	return p.did(gone, "unexport %v", e)
 }
 
 func (p *plane) Delete(id string) error {
@@ -213,7 +224,38 @@ func TestDataAfterARestart(t *testing.T) {
 	p.told(t, "a block volume into the recycle bin")
 }
 
-// TestDataIsTriedAgain: what has failed is done with the next change, and an array with a broken data
+// TestPlaceIsFreedFirst: a volume whose LUN is that of one that could not be taken away gets there, once that is possible, and
+// stays there. So does a file system at the path of another one.
+func TestPlaceIsFreedFirst(t *testing.T) {
+	p := newPlane()
+	_, c := newArray(t, fake.Options{Plane: p, NoRecycleBin: true})
+	c.do("POST", "/api/servers.json", "display_name=n&iqn=iqn.n&iscsi=10.9.9.9")
+	for _, name := range []string{"a", "b"} {
+		c.do("POST", "/api/volumes.json", "capacity=1&pool=pool-00000001&block=YES&name="+name)
+	}
+	c.do("POST", "/api/volumes.json", "name=files&capacity=1&pool=pool-00000001")
+	attach := func(volume string) string { return "volume_name=" + volume + "&access_type=NFS" }
+	c.do("POST", "/api/servers/srv-00000001/volumes.json", attach("volume-00000001"))
+	c.do("POST", "/api/servers/srv-00000001/volumes.json", attach("volume-00000003"))
+	p.stuck = errors.New("busy")
+	c.ask(10000, "POST", "/api/volumes/volume-00000001/detach.json", "servers=srv-00000001")
+	c.ask(10000, "POST", "/api/volumes/volume-00000003/detach.json", "servers=srv-00000001")
+	c.ask(10000, "DELETE", "/api/volumes/volume-00000003.json", "")
+	c.ask(10000, "POST", "/api/volumes.json", "name=files&capacity=1&pool=pool-00000001")
+	c.ask(10000, "POST", "/api/servers/srv-00000001/volumes.json", attach("volume-00000002"))
+	c.ask(10000, "POST", "/api/servers/srv-00000001/volumes.json", attach("volume-00000004"))
+	p.stuck, p.calls = nil, nil
+	c.do("GET", "/api/volumes.json", "") // a client looks whether it is attached after all
+	slices.Sort(p.calls)
+	p.told(t, "no longer busy", "export {  0 /export/files 10.9.9.9} false", "export {volume-00000002 iqn.n 0  } false",
+		"unexport {  0 /export/files 10.9.9.9}", "unexport {volume-00000001 iqn.n 0  }")
+	want := map[dataplane.Export]bool{{Volume: "volume-00000002", IQN: "iqn.n"}: true, {Path: "/export/files", Address: "10.9.9.9"}: true}
+	if !maps.Equal(p.exports, want) {
+		t.Errorf("the data plane has the exports %v", p.exports)
+	}
+}
+
+// TestDataIsTriedAgain: what has failed is done with the next request, and an array with a broken data
 // plane does not start.
 func TestDataIsTriedAgain(t *testing.T) {
 	p := newPlane()
@@ -224,9 +266,12 @@ func TestDataIsTriedAgain(t *testing.T) {
 	if text := fmt.Sprint(answer["status-msg"]); !strings.Contains(text, "the disk is full") {
 		t.Errorf("the answer is %v", answer)
 	}
+	c.do("GET", "/api/volumes.json", "") // what is broken still keeps nobody from looking
 	p.broken, p.calls = nil, nil
+	c.do("GET", "/api/volumes.json", "")
+	p.told(t, "the next request", `create volume-00000001 1 true ""`)
 	c.do("POST", "/api/volumes.json", "name=b&capacity=1&pool=pool-00000001&block=YES")
-	p.told(t, "the next change", `create volume-00000001 1 true ""`, `create volume-00000002 1 true ""`)
+	p.told(t, "the next change", `create volume-00000002 1 true ""`)
 	p.broken = errors.New("no kernel")
 	if _, err := fake.New(fake.Options{Plane: p}); err == nil {
 		t.Error("an array has started whose data plane is broken")

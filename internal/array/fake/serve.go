@@ -89,6 +89,7 @@ func (a *Array) run(c *call, rt *route, token string, bad error, fault *Fault) (
 	c.now = a.now()
 	a.state.requests++
 	a.settle(true)
+	a.catchUp()
 	res := result{strings: a.state.settings.Strings, message: a.state.settings.Message}
 	switch {
 	case token != a.state.settings.Token:
