@@ -18,6 +18,8 @@ const (
 	// nodeName is the node; otherNode one on which nothing runs.
 	nodeName, otherNode = "soak-node", "other-node"
 	token               = "token"
+	// requestTimeout is the pool's. Katbox looks for twice as long whether a request is carried out whose answer it has not got.
+	requestTimeout = time.Minute
 )
 
 // kubernetes is the API server.
@@ -37,7 +39,8 @@ func startKubernetes(ctx context.Context, array string) (kubernetes, error) {
 		group + "/poolclasses": `{"apiVersion":"pools.katbox.io/v1alpha1","kind":"PoolClass","metadata":{"name":"fast"},` +
 			`"spec":{"default":true,"allocator":"Weighted","protocol":"nfs"}}`,
 		group + "/pools": fmt.Sprintf(`{"apiVersion":"pools.katbox.io/v1alpha1","kind":"Pool","metadata":{"name":"a"},`+
-			`"spec":{"className":"fast","overcommit":"0","vpsa":{"endpoint":%q,"credentialsSecretRef":{"name":"array"}}}}`, array),
+			`"spec":{"className":"fast","overcommit":"0","vpsa":{"endpoint":%q,"requestTimeout":%q,"credentialsSecretRef":{"name":"array"}}}}`,
+			array, requestTimeout),
 	} {
 		failed = errors.Join(failed, request(ctx, http.MethodPost, k.URL()+path, object, nil))
 	}

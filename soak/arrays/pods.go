@@ -102,8 +102,8 @@ func (n *node) pod(v *volume) *kubelet.Pod {
 	return p
 }
 
-// patience is how long anything may take: longer than all faults together.
-const patience = 5 * time.Minute
+// patience is how long anything may take: longer than all faults together, and then what a lost answer costs.
+const patience = 3*time.Minute + 2*requestTimeout
 
 // await waits for a pod's volume to be mounted, or for all of the pod to be gone.
 func (n *node) await(ctx context.Context, p *kubelet.Pod, gone bool) bool {
