@@ -2,6 +2,7 @@ package ephemeral
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,7 +16,7 @@ import (
 
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
-
+	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -53,6 +54,29 @@ func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 				t.Errorf("volume %d is gone", i)
 			}
 		}
+		h.stop()
+	})
+}
+
+// TestTooManyMounts: a publish for which the node has too many mounts leaves nothing, and the kubelet tries again. Nothing is deleted
+// for it. Once there are fewer it succeeds.
+func TestTooManyMounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestNode(t)
+		h.retained("pod", numbered(0), time.Hour, testLifespan)
+		h.start()
+		h.mounter.fail(always(fmt.Errorf("%w: %w", unix.ENOSPC, mount.ErrTooMany)), nil)
+		err := h.node.Publish(t.Context(), h.publication())
+		wantError(t, err, volume.ErrExhausted)
+		if errors.Is(err, volume.ErrFailed) || errors.Is(err, volume.ErrNoSpace) || !strings.Contains(err.Error(), "fs.mount-max") {
+			t.Errorf("%v is another error besides, or does not say what to do", err)
+		}
+		time.Sleep(time.Minute)
+		if !h.hasMarker("pod", numbered(0)) {
+			t.Error("a retained volume is gone")
+		}
+		h.mounter.fail(nil, nil)
+		h.publish()
 		h.stop()
 	})
 }

@@ -318,9 +318,12 @@ func (t *task) undoRecord(before *volume.Record) error {
 	return t.forget()
 }
 
-// failedAndUndone marks an error of a publish that left nothing behind, unless it is want of room, descriptors or
-// memory: the kubelet is to try again then.
+// failedAndUndone marks an error of a publish that left nothing behind, unless it is want of room, descriptors,
+// memory or mounts: the kubelet is to try again then.
 func failedAndUndone(err error) error {
+	if errors.Is(err, mount.ErrTooMany) {
+		return fmt.Errorf("%w: %w", volume.ErrExhausted, err)
+	}
 	if err = volume.Exhausted(err); errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrExhausted) {
 		return err
 	}

@@ -28,6 +28,9 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
+// ErrTooMany: the mount namespace has as many mounts as it may have. The kernel has the number of a full disk for that.
+var ErrTooMany = errors.New("there are as many mounts as the sysctl fs.mount-max allows: raise it, or see what makes mounts on the node")
+
 // Mounter makes bind mounts. It is safe for concurrent use on different targets.
 type Mounter struct {
 	// oldMountCalls says that the kernel lacks open_tree(2), move_mount(2) or mount_setattr(2), so
@@ -158,7 +161,7 @@ func (m *Mounter) bindAtOnce(source, target string, flags change, of kind) error
 	if err != nil {
 		return err
 	}
-	return wrap(kernel.MoveMount(tree, target), "move_mount")
+	return wrap(tooMany(kernel.MoveMount(tree, target)), "move_mount")
 }
 
 // setAttributes changes the flags of the mount that fd is the root of, and its propagation unless
@@ -184,7 +187,7 @@ func unsupported(err error) bool {
 // bindInSteps does what bindAtOnce does with mount(2) alone: bind first, then set the flags, and
 // unmount again when that fails. target is the path of onto, which open opens.
 func (m *Mounter) bindInSteps(from, onto int, target string, flags change, open func(string) (int, error)) error {
-	if err := kernel.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, ""); err != nil {
+	if err := tooMany(kernel.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, "")); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
 	if m.withoutNoexec(flags) == (change{}) {
@@ -243,6 +246,14 @@ func (m *Mounter) setFlags(flags change, set func(change) error) error {
 	}
 	m.locked(refused)
 	return nil
+}
+
+// tooMany marks the error of a call that adds a mount.
+func tooMany(err error) error {
+	if errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("%w: %w", err, ErrTooMany)
+	}
+	return err
 }
 
 // wrap puts what was tried in front of an error. It returns nil for nil.
