@@ -27,7 +27,7 @@ func (t *task) unpublish(target string) error {
 		return err
 	}
 	if removeErr != nil && t.record != nil {
-		return fmt.Errorf("%w: volume %s is unmounted, but its target directory cannot be removed: %w", volume.ErrUncertain, t.id, removeErr)
+		return fmt.Errorf("%w: volume %s is unmounted, but its target directory cannot be removed: %w", volume.ErrUnfinished, t.id, removeErr)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (t *task) recordUnmounted(target string) error {
 	if len(next.Targets) == 0 && next.Attach != (volume.Place{}) {
 		if err := t.detach(); err != nil {
 			t.stuck = err
-			return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUncertain, t.id, target, err)
+			return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUnfinished, t.id, target, err)
 		}
 		return nil
 	}
@@ -78,7 +78,7 @@ func (t *task) recordUnmounted(target string) error {
 	}
 	if err := t.save(next); err != nil {
 		t.stuck = err
-		return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUncertain, t.id, target, err)
+		return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUnfinished, t.id, target, err)
 	}
 	if log := t.Log.V(1); log.Enabled() {
 		log.Info("unpublished", logkeys.About(next, logkeys.Target, target, logkeys.Phase, next.Phase.String())...)

@@ -157,7 +157,11 @@ func TestUnpublishIsNotAcknowledgedWithoutItsRecord(t *testing.T) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.records.fail(func([]volume.Change) error { return unix.EIO })
-		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrUncertain)
+		err := h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount"))
+		wantError(t, err, volume.ErrUnfinished)
+		if errors.Is(err, volume.ErrUncertain) {
+			t.Errorf("%q says that the state of the mount is not known", err)
+		}
 		time.Sleep(3 * testLifespan)
 		h.wantMarker("retained without a record")
 		h.records.fail(nil)

@@ -26,7 +26,8 @@ func codeOf(err error) codes.Code {
 	case errors.Is(err, volume.ErrNotFound):
 		return codes.NotFound // final
 	// Uncertain errors come first: an error that is both is uncertain.
-	case errors.Is(err, volume.ErrUncertain), errors.Is(err, volume.ErrBusy), errors.Is(err, volume.ErrForeignMount):
+	case errors.Is(err, volume.ErrUncertain), errors.Is(err, volume.ErrUnfinished), errors.Is(err, volume.ErrBusy),
+		errors.Is(err, volume.ErrForeignMount):
 		return codes.Aborted
 	case errors.Is(err, volume.ErrNoSpace), errors.Is(err, volume.ErrNotAttached), errors.Is(err, volume.ErrExhausted):
 		return codes.ResourceExhausted

@@ -29,6 +29,7 @@ func TestCodeOf(t *testing.T) {
 		{volume.ErrNotFound, codes.NotFound, true},
 		{volume.ErrFailed, codes.Internal, true},
 		{volume.ErrUncertain, codes.Aborted, false},
+		{volume.ErrUnfinished, codes.Aborted, false},
 		{volume.ErrBusy, codes.Aborted, false},
 		{volume.ErrNoSpace, codes.ResourceExhausted, false},
 		{volume.ErrExhausted, codes.ResourceExhausted, false},
@@ -38,6 +39,7 @@ func TestCodeOf(t *testing.T) {
 		{context.Canceled, codes.Canceled, false},
 		{errors.New("something else"), codes.Unknown, true},
 		{fmt.Errorf("%w: %w", volume.ErrUncertain, volume.ErrFailed), codes.Aborted, false},
+		{fmt.Errorf("%w: %w", volume.ErrUnfinished, volume.ErrNoSpace), codes.Aborted, false},
 		{fmt.Errorf("%w: %w", volume.ErrFailed, volume.ErrNoSpace), codes.ResourceExhausted, false},
 	} {
 		got := codeOf(tt.err)

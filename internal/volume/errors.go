@@ -41,6 +41,8 @@ var (
 	ErrFailed = errors.New("failed and undone")
 	// ErrUncertain: it failed and its effects may not all be undone.
 	ErrUncertain = errors.New("failed, state of the mount is uncertain")
+	// ErrUnfinished: the volume is unmounted, and what comes after that did not succeed yet.
+	ErrUnfinished = errors.New("not finished yet")
 	// ErrNoSpace: there is no room where the data or the records of volumes are.
 	ErrNoSpace = errors.New("no space left")
 	// ErrExhausted: the daemon or the node has no file descriptor or no memory left. No deletion helps, repeating does.
