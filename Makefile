@@ -16,6 +16,9 @@ DEMO_FLAGS ?=
 PAGE_FLAGS ?=
 PAGE_SHOTS ?=
 IMAGE ?= ghcr.io/katbox/katbox
+# The images of a release. "make image" builds fewer, and takes both from its command line.
+PROGRAMS = katbox katbox-gateway katbox-controller
+ARCHS = amd64 arm64
 # Where "make plugin" says that its archives will be.
 PLUGIN_URL ?= https://github.com/katbox/katbox/releases/download/$(VERSION)
 PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -136,8 +139,10 @@ soak-arrays: ## Play the kubelet on volumes of an array while the array fails an
 attach-bench: ## Compare the CPU of stage and publish with that of the bare system calls and commands; VMTEST=DIR as for attach-check
 	@$(MAKE) --no-print-directory attach-check ATTACH_PACKAGES=cmd/katbox ATTACH_FLAGS='-test.run none -test.bench ArrayStage -test.benchtime 3x'
 
-image: binaries ## Build the images IMAGE:VERSION, IMAGE-gateway:VERSION and IMAGE-controller:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes them
-	.ci/image $(IMAGE) $(TAG) $(REVISION)
+image: PROGRAMS = katbox
+image: ARCHS = $(shell go env GOARCH)
+image: binaries ## Build the daemon's image for this machine's architecture, and bin/images/katbox.tar; PROGRAMS="katbox katbox-gateway", ARCHS="amd64 arm64", PUSH=yes
+	PROGRAMS='$(PROGRAMS)' ARCHS='$(ARCHS)' .ci/image $(IMAGE) $(TAG) $(REVISION)
 
 image-check: binaries ## Build the images with buildah, and check what is in them
 	export $(PLAIN); cd .ci/licenses && go vet ./... && go test -vet=off -count=1 ./...
@@ -145,9 +150,9 @@ image-check: binaries ## Build the images with buildah, and check what is in the
 
 # The images' binaries, which say the tag as their version, and the licenses of what is linked into each.
 binaries: bin/licenses
-	set -e; for arch in amd64 arm64; do $(SHIPPED) GOOS=linux GOARCH=$$arch go build $(STAMPED) \
-		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller; \
-		for program in katbox katbox-gateway katbox-controller; do \
+	set -e; for arch in $(ARCHS); do $(SHIPPED) GOOS=linux GOARCH=$$arch go build $(STAMPED) \
+		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ $(addprefix ./cmd/,$(PROGRAMS)); \
+		for program in $(PROGRAMS); do \
 			bin/licenses --license LICENSE --output bin/linux/$$arch/licenses/$$program bin/linux/$$arch/$$program; done; done
 
 bin/licenses: $(wildcard .ci/licenses/*.go) .ci/licenses/go.mod .ci/licenses/go.sum
