@@ -226,7 +226,7 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 	@if [ -z "$(REALKUBELET)" ]; then \
 		echo 'skipped: nothing was run. Set REALKUBELET to a directory with scripts for a real cluster of one node; deploy/e2e/run says what they do.'; \
 	else \
-		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" KATBOX_E2E_GATEWAY="$(KATBOX_E2E_GATEWAY)" KATBOX_E2E_POOLS="$(KATBOX_E2E_POOLS)" KATBOX_E2E_LOCAL="$(KATBOX_E2E_LOCAL)" KATBOX_E2E_CHART="$(KATBOX_E2E_CHART)" KATBOX_E2E_WRITE="$(KATBOX_E2E_WRITE)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
+		REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" KATBOX_E2E_GATEWAY="$(KATBOX_E2E_GATEWAY)" KATBOX_E2E_POOLS="$(KATBOX_E2E_POOLS)" KATBOX_E2E_LOCAL="$(KATBOX_E2E_LOCAL)" KATBOX_E2E_CHART="$(KATBOX_E2E_CHART)" KATBOX_E2E_WRITE="$(KATBOX_E2E_WRITE)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
 	fi
 
 e2e-gateway: ## Run the gateway in a real cluster of three nodes, 20 minutes; REALKUBELET=DIR as for e2e

@@ -35,7 +35,8 @@ var runners = []runner{
 	{form: `MUTANTS_FLAGS=.* make mutants`, why: "it takes an hour; .ci/mutants has tests of its own"},
 	{form: `make soak SOAK_FLAGS="--preset churn .*"`, why: "five minutes: .ci/run runs the soak with as many faults and fewer pods"},
 	{form: `make bench( BENCH_FLAGS=".*")?`, by: "soak/bench/smoke_test.go", does: `"--readme", readme`, why: "in small"},
-	{form: `make image (PUSH=yes .*|VERSION=v0.1.0)`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
+	{form: `make image VERSION=v0.1.0( PROGRAMS=.*)?`, by: "deploy/e2e/run", does: "make --no-print-directory image"},
+	{form: `make image PUSH=yes .*`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
 
 	{form: `make plugin VERSION=v0.1.0`, by: ".ci/release-check", does: "--no-print-directory release", why: "with the version of a tag"},
 
@@ -45,7 +46,7 @@ var runners = []runner{
 	// katbox, on a node
 	{form: `katbox --version`, by: "cmd/katbox/options_test.go", does: "--version"},
 	{form: `katbox .*`, by: "soak/demo/demo_test.go", does: "TestPageShowsTheDemo"},
-	{form: `kubectl -n katbox exec KATBOX-POD -- /katbox .*`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
+	{form: `kubectl -n katbox exec (KATBOX-POD|daemonset/katbox) -- /katbox .*`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "without a daemon; deploy/e2e/reading_test.go does the same in a cluster"},
 	{form: `for katbox in .* /katbox ls NAMESPACE/POD; done`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "what is in the loop"},
@@ -66,8 +67,8 @@ var runners = []runner{
 		why: "the manifest; krew itself is not there"},
 
 	// Install
-	{form: `buildah manifest push --all .*`, by: "deploy/e2e/run", does: `buildah manifest push --quiet --all "$name:$tag" "oci-archive:`},
-	{form: `ctr -n k8s.io images import --base-name .*`, by: "deploy/e2e/run", does: `-n k8s.io images import --base-name "$1" "$2"`},
+	{form: `kind (create cluster|load image-archive bin/images/katbox.tar)`, by: "deploy/e2e/run",
+		does: `-n k8s.io images import "bin/images/`, why: "kind is not there: what it runs on a node"},
 	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize",
 		why: "what it renders; deploy/e2e applies it"},
 	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`,
@@ -81,13 +82,12 @@ var runners = []runner{
 	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go",
 		does: "TestNamespaceAdmitsTheDaemon",
 		why:  "that the label admits the daemon"},
-	{form: `oc -n katbox adm policy .*`, why: "OpenShift is not there; .ci/deploy/openshift_test.go checks what the chart does in its place"},
 
 	// Look at it
 	{form: `kubectl -n katbox rollout status daemonset/katbox`, by: "deploy/e2e/manifests_test.go",
 		does: `"rollout", "status", "daemonset/katbox"`},
 	{form: `kubectl get csinodes .*`, by: "deploy/e2e/manifests_test.go", does: `"csinode"`, why: "the same field of one node"},
-	{form: `kubectl wait --for=condition=Ready pod/scratch|kubectl exec scratch .*|kubectl get pod scratch .*|kubectl delete pod scratch`,
+	{form: `kubectl wait --for=condition=Ready pod/scratch|kubectl get pod scratch .*|kubectl delete pod scratch`,
 		by: "deploy/e2e/examples_test.go", does: `c.wantPhase("scratch", "Running")`, why: "the same pod, by other means"},
 	{form: `kubectl -n katbox (describe daemonsets,pods|logs KATBOX-POD( > log.txt)?|port-forward KATBOX-POD 8080)`,
 		why: noCluster + "deploy/e2e reads log, events and port"},

@@ -14,7 +14,7 @@ var kinds = []kind{
 		cause: "The pod's spec has an attribute that Katbox does not know, a value that is malformed, or one beyond what the " +
 			"administrator allows.",
 		cure: "Correct `volumeAttributes` in the pod's spec; [For users](users.md#attributes) has all of them. Bounds of a namespace " +
-			"are in the [policy file](administrators.md#by-namespace).",
+			"are in the [policy file](settings.md#by-namespace).",
 		from: []string{"internal/policy", "internal/duration", "internal/nearest"},
 	},
 	{
@@ -117,7 +117,7 @@ var kinds = []kind{
 	},
 	{
 		title: "The policy file", met: "in the daemon's log and by `/readyz`",
-		cause: "The file of `--policy-file` is not what [By namespace](administrators.md#by-namespace) describes.",
+		cause: "The file of `--policy-file` is not what [By namespace](settings.md#by-namespace) describes.",
 		cure:  "Correct it. The daemon reads it again by itself; the last good one holds until then.",
 		from:  []string{"internal/policy/file.go", "internal/policy/bounds.go", "cmd/katbox/policy.go"},
 	},
@@ -125,7 +125,7 @@ var kinds = []kind{
 		title: "katbox on a node", met: "by `/katbox` in the daemon's container",
 		cause: "The command line is wrong, no volume fits it, or no daemon answers.",
 		cure: "The message says what to type; `katbox VERB --help` has the flags. See [Find the files on a " +
-			"node](administrators.md#find-the-files-on-a-node).",
+			"node](node.md).",
 		from: []string{"cmd/katbox/verbs", "internal/verbs"},
 	},
 	{
