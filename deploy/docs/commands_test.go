@@ -62,9 +62,10 @@ var runners = []runner{
 	{form: `kubectl katbox version --client`, by: "cmd/kubectl-katbox/check_test.go", does: `"version", "--client"`},
 	{form: `kubectl katbox .*`, by: "cmd/kubectl-katbox/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "without a cluster; deploy/e2e/gatewayplugin_test.go and claims_test.go do the same in one"},
-	{form: `sudo tar xzf kubectl-katbox_.*`, by: "deploy/plugin/archives_test.go", does: "TestArchives", why: "what is in the archives"},
-	{form: `kubectl krew install .*`, by: "deploy/plugin/archives_test.go", does: "TestArchives",
-		why: "the manifest; krew itself is not there"},
+	{form: `go build -o bin/ ./cmd/kubectl-katbox|sudo install bin/kubectl-katbox .*|sudo tar xzf bin/plugin/.*`,
+		by: "deploy/plugin/documents_test.go", does: "TestCommandsOfTheDocuments", why: "without sudo, into other directories"},
+	{form: `kubectl krew install .*`, by: "deploy/plugin/documents_test.go", does: "TestCommandsOfTheDocuments",
+		why: "its files; krew itself is not there"},
 
 	// Install
 	{form: `kind (create cluster|load image-archive bin/images/katbox.tar)`, by: "deploy/e2e/run",

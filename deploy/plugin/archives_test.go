@@ -50,7 +50,7 @@ type krewManifest struct {
 func TestArchives(t *testing.T) {
 	dir := os.Getenv("KATBOX_PLUGIN")
 	if dir == "" {
-		dir = madeUp(t)
+		dir = madeUp(t, "v1.2.3")
 	}
 	manifest := readManifest(t, filepath.Join(dir, "katbox.yaml"))
 	sums, err := os.ReadFile(filepath.Join(dir, "checksums.txt"))
@@ -223,7 +223,7 @@ func wantBuild(t *testing.T, name string, files map[string]file, program, system
 }
 
 // madeUp packs files that are no programs, for all platforms, and returns the directory.
-func madeUp(t *testing.T) string {
+func madeUp(t *testing.T, version string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, platform := range built {
@@ -245,7 +245,7 @@ func madeUp(t *testing.T) string {
 			}
 		}
 	}
-	args := []string{"--version", "v1.2.3", "--url", "https://example.com/v1.2.3/", "--completion", completion, dir}
+	args := []string{"--version", version, "--url", "https://example.com/" + version + "/", "--completion", completion, dir}
 	if err := run(args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func madeUp(t *testing.T) string {
 
 // TestReproducible: the same programs make the same files.
 func TestReproducible(t *testing.T) {
-	one, other := madeUp(t), madeUp(t)
+	one, other := madeUp(t, "v1.2.3"), madeUp(t, "v1.2.3")
 	files, err := filepath.Glob(filepath.Join(one, "*.*"))
 	if err != nil || len(files) != len(built)+2 {
 		t.Fatalf("there are %q: %v", files, err)
