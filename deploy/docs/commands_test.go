@@ -51,6 +51,10 @@ var runners = []runner{
 	{form: `for katbox in .* /katbox ls NAMESPACE/POD; done`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "what is in the loop"},
 
+	{form: `for katbox in .* /katbox top \| grep free; done`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
+		why: "what is in the loop"},
+	{form: `kubectl get events -A --field-selector reason=FailedMount \| grep 'no space left'`, why: noCluster + "the events of the pods that wait"},
+
 	{form: `kubectl annotate vpsa NAME pools.katbox.io/disk-on=NODE`, by: "actors/pools/diskkey_test.go",
 		does: "TestPersonSaysWhichNodeHasADisk", why: "without a cluster"},
 
