@@ -118,7 +118,7 @@ func (p *promises) ready() error {
 	if p.good.Load() != nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w; mend the file, and it is read again", volume.ErrUnavailable, *p.problem.Load())
+	return fmt.Errorf("%w: %w; correct the file, and the daemon reads it again", volume.ErrUnavailable, *p.problem.Load())
 }
 
 // read takes over the file if it has changed, and reports a file that is broken once.

@@ -28,8 +28,8 @@ func (c *call) onArray(v api.Volume) error {
 		return resource.BadRequest(api.BadParameter, "volume", "%s; it is of no claim, and an administrator gives it to one "+
 			"with spec.claimRef of its PoolVolume", what)
 	}
-	return resource.BadRequest(api.BadParameter, "volume", "%s; a new claim gets it back, here with a StorageClass of the PoolClass %s "+
-		"in the place of STORAGECLASS: echo '%s' | kubectl create -n %s -f -", what, v.Array.Class, restoring(v), v.Namespace)
+	return resource.BadRequest(api.BadParameter, "volume", "%s; a new claim gets it back; put a StorageClass of the PoolClass %s "+
+		"for STORAGECLASS: echo '%s' | kubectl create -n %s -f -", what, v.Array.Class, restoring(v), v.Namespace)
 }
 
 // restoring is an example of a claim that gets a volume back, as JSON in one line: errors are shown in one.

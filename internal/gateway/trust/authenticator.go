@@ -152,7 +152,7 @@ func (a *Authenticator) changed(object any) {
 		a.believe(t)
 	case errors.Is(err, errUnsafe):
 		a.state.Store(&state{refused: err})
-		a.cfg.Log.Error(err, "Nobody is believed until the API server's request-header configuration has been corrected")
+		a.cfg.Log.Error(err, "All requests are refused until the request-header configuration of the API server is corrected")
 	default:
 		a.cfg.Log.Error(err, "The ConfigMap that says whom to trust is damaged; what it said last stays in force",
 			logkeys.Namespace, configNamespace, "configMap", configName)

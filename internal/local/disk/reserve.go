@@ -85,7 +85,7 @@ func (p *Pool) onlyFile(dir *os.File, name string) (unix.Stat_t, error) {
 	if err := kernel.Renameat(int(dir.Fd()), name, int(dir.Fd()), aside); err != nil {
 		return st, err
 	}
-	p.Log.Info("what is in the place of a pool's own file is set aside", logkeys.Path, p.path, "name", name, "aside", aside)
+	p.Log.Info("set aside a file that has the name of one of the pool's own", logkeys.Path, p.path, "name", name, "aside", aside)
 	return st, fs.ErrNotExist
 }
 
