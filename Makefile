@@ -141,7 +141,7 @@ attach-bench: ## Compare the CPU of stage and publish with that of the bare syst
 
 image: PROGRAMS = katbox
 image: ARCHS = $(shell go env GOARCH)
-image: binaries ## Build the daemon's image for this machine's architecture, and bin/images/katbox.tar; PROGRAMS="katbox katbox-gateway", ARCHS="amd64 arm64", PUSH=yes
+image: binaries ## Build the daemon's image for this machine's architecture, and bin/katbox.tar; PROGRAMS="katbox katbox-gateway", ARCHS="amd64 arm64", PUSH=yes
 	PROGRAMS='$(PROGRAMS)' ARCHS='$(ARCHS)' .ci/image $(IMAGE) $(TAG) $(REVISION)
 
 image-check: binaries ## Build the images with buildah, and check what is in them

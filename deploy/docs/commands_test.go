@@ -72,8 +72,8 @@ var runners = []runner{
 		why: "its files; krew itself is not there"},
 
 	// Install
-	{form: `kind (create cluster|load image-archive bin/images/katbox.tar)`, by: "deploy/e2e/run",
-		does: `-n k8s.io images import "bin/images/`, why: "kind is not there: what it runs on a node"},
+	{form: `kind (create cluster|load image-archive bin/katbox.tar)`, by: "deploy/e2e/run",
+		does: `-n k8s.io images import "bin/`, why: "kind is not there: what it runs on a node"},
 	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize",
 		why: "what it renders; deploy/e2e applies it"},
 	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`,
