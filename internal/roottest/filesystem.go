@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,8 +19,8 @@ func LeftOut(fstype string) bool { return testing.Short() && fstype != "ext4" }
 
 // FileSystem mounts a new file system of the given type and size until the end
 // of the test, and returns its mount point. It is a real one on a loop device, with a
-// journal where the type has one; ext4 reserves no blocks for root. options are for its
-// mkfs. Without mkfs, or in a user namespace, the test is skipped: only the real root may
+// journal where the type has one; ext4 reserves no blocks for root. exfat comes by FUSE where the kernel has none. options
+// are for its mkfs. Without mkfs, or in a user namespace, the test is skipped: only the real root may
 // use loop devices.
 func FileSystem(t testing.TB, fstype string, megabytes int, options ...string) string {
 	t.Helper()
@@ -61,6 +62,8 @@ func fileSystem(t testing.TB, dir, data, fstype string, megabytes int, options [
 		"ext4":  {"mkfs.ext4", "-q", "-m", "0", "-O", "has_journal", image},
 		"xfs":   {"mkfs.xfs", "-q", image},
 		"btrfs": {"mkfs.btrfs", "-q", image},
+		"vfat":  {"mkfs.vfat", image},
+		"exfat": {"mkfs.exfat", image},
 	}[fstype]
 	if mkfs == nil {
 		t.Fatalf("roottest: file system type %q is not known", fstype)
@@ -80,13 +83,41 @@ func fileSystem(t testing.TB, dir, data, fstype string, megabytes int, options [
 	})
 	UnmountAtEnd(t, target)
 	err = unix.Mount(loop, target, fstype, 0, data)
-	if errors.Is(err, unix.EPERM) {
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.EPERM):
 		Lacks(t, "loop devices", err)
-	}
-	if err != nil {
+	case errors.Is(err, unix.ENODEV) && fstype == "exfat":
+		Programs(t, "mount.exfat-fuse")
+		if out, err := run("mount.exfat-fuse", loop, target); err != nil {
+			t.Fatalf("roottest: mount.exfat-fuse %s %s: %v: %s", loop, target, err, out)
+		}
+	case errors.Is(err, unix.ENODEV):
+		Lacks(t, fstype, err)
+	case errors.Is(err, unix.EINVAL) && slices.Contains(options, "casefold"):
+		Lacks(t, "casefold", err)
+	default:
 		t.Fatalf("roottest: mount %s on %s: %v", strconv.Quote(loop), target, err)
 	}
 	return target
+}
+
+// Folding returns a directory of a new file system that takes names for one that differ in case. The file systems are ext4,
+// vfat and exfat.
+func Folding(t testing.TB, fstype string, megabytes int) string {
+	t.Helper()
+	if fstype != "ext4" {
+		return FileSystem(t, fstype, megabytes)
+	}
+	Programs(t, "chattr")
+	dir := filepath.Join(FileSystem(t, fstype, megabytes, "-O", "casefold"), "folding")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run("chattr", "+F", dir); err != nil {
+		t.Fatalf("roottest: chattr +F: %v: %s", err, out)
+	}
+	return dir
 }
 
 // ShutDown does to the file system of a directory what the kernel does when its disk fails. XFS then refuses to say
