@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/katbox/katbox/internal/sparse"
 )
@@ -23,7 +24,7 @@ func (u *unpacker) file(name string, e *entry) error {
 	}
 	dir := u.tree.here().dir
 	var f *os.File
-	partial, err := makePartial(name, func(partial string) (err error) {
+	partial, err := u.makePartial(name, func(partial string) (err error) {
 		// Of the mode, the umask takes something, and the bits above 0777 stay away.
 		f, err = dir.create(partial, u.tree.mode(e.Mode))
 		return err
@@ -33,19 +34,23 @@ func (u *unpacker) file(name string, e *entry) error {
 	}
 	defer f.Close()
 	err = u.contents(f, e)
-	if err != nil && u.Resumable {
-		return errors.Join(err, f.Close(), dir.remove(partial))
+	if tooLarge := errors.Is(err, syscall.EFBIG); tooLarge || err != nil && u.Save != nil {
+		err = errors.Join(err, f.Close(), dir.remove(partial))
+		if tooLarge {
+			return misfit{err}
+		}
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("%w; what there is of the file is in %q", err, partial)
 	}
 	// Some network file systems say only now that there was no room.
 	if err := f.Close(); err != nil {
-		return err
+		return ending{err}
 	}
 	// Some systems set the time once more when a file is closed.
-	if err := dir.setTime(partial, e.ModTime); err != nil {
-		return fmt.Errorf("set its time: %w", err)
+	if err := u.timed(dir.setTime(partial, e.ModTime)); err != nil {
+		return err
 	}
 	return u.rename(partial, name)
 }
@@ -60,7 +65,10 @@ func (u *unpacker) contents(f *os.File, e *entry) error {
 			return err
 		}
 	}
-	return f.Truncate(e.Size)
+	if err := f.Truncate(e.Size); err != nil {
+		return ending{err}
+	}
+	return nil
 }
 
 func (u *unpacker) extent(f *os.File, x sparse.Extent) error {
@@ -70,7 +78,7 @@ func (u *unpacker) extent(f *os.File, x sparse.Extent) error {
 			return err
 		}
 		if err := writeData(f, b, x.Offset+done); err != nil {
-			return err
+			return ending{err}
 		}
 		done += int64(len(b))
 	}

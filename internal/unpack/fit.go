@@ -1,10 +1,11 @@
 package unpack
 
 import (
-	"fmt"
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // system is what an archive is unpacked on.
@@ -14,25 +15,16 @@ type system struct {
 	open func(path string) (folder, error)
 }
 
-// rules say which names of a volume a system has, and what else of a file. The zero rules are those of
-// Linux, which has them all.
+// rules say which names of a volume a system has, and what else of a file. What its file systems have is found out by trying.
 type rules struct {
 	// name returns why no file can have this name, and target why no symbolic link can point there. nil
 	// and an empty reason refuse nothing.
 	name, target func(string) (why string)
-	// fold returns what names have in common that may be one, since they differ in case alone, or in
-	// how characters are composed. nil: no two names are one.
-	fold func(name string) string
 	// shortNames: a file may have a second name, such as LONGNA~1.TXT.
 	shortNames bool
 	// noModes: files have no permissions of Unix.
 	noModes bool
 }
-
-// misfit is an error that says why this system cannot have an entry, or not beside the others.
-type misfit string
-
-func (m misfit) Error() string { return string(m) }
 
 // check returns a misfit for the first of the elements that is none of this system, and its place.
 func (r rules) check(elements []string) (place int, err error) {
@@ -41,7 +33,7 @@ func (r rules) check(elements []string) (place int, err error) {
 	}
 	for i, name := range elements {
 		if why := r.name(name); why != "" {
-			return i, misfit(why)
+			return i, misfitf("%s", why)
 		}
 	}
 	return 0, nil
@@ -53,7 +45,7 @@ func (r rules) checkTarget(target string) error {
 		return nil
 	}
 	if why := r.target(target); why != "" {
-		return misfit(fmt.Sprintf("it points to %q, and %s", target, why))
+		return misfitf("it points to %q, and %s", target, why)
 	}
 	return nil
 }
@@ -66,19 +58,45 @@ func (r rules) mode(archived int64) fs.FileMode {
 	return fs.FileMode(archived) & 0o777
 }
 
-// names are those that the archive brought to a directory, by what they are folded to.
-type names map[string][]string
+// names are those that the archive brought to a directory, by what two names that are one have in common.
+type names map[key][]string
 
-// note remembers a name of the archive.
+// key is what names are folded to, or else the file that has them.
+type key struct {
+	folded   string
+	dev, ino uint64
+}
+
+// keys returns those of a name that a thing has. Folding alone does not know every file system: a FAT takes "a." for "a",
+// and gives each file a short name too. The file alone does not do either: some file systems number what they are asked for.
+func keys(name string, is thing) []key {
+	keys := []key{{folded: fold(name)}}
+	if is.info == nil {
+		keys = append(keys, key{dev: is.dev, ino: is.ino})
+	}
+	return keys
+}
+
+// note remembers a name of the archive, unless the directory tells all names apart that are not the same.
 func (r rules) note(l *level, name string) {
-	if r.fold == nil {
+	if r.distinct(l, name) {
 		return
+	}
+	is, err := l.dir.look(name)
+	if err != nil {
+		return // It was moved, and is in nothing's way.
+	}
+	if other := otherCase(name); !l.distinct && other != name {
+		_, err := l.dir.look(other)
+		l.distinct = errors.Is(err, fs.ErrNotExist)
 	}
 	if l.names == nil {
 		l.names = names{}
 	}
-	if key := r.fold(name); !slices.Contains(l.names[key], name) {
-		l.names[key] = append(l.names[key], name)
+	for _, k := range keys(name, is) {
+		if !slices.Contains(l.names[k], name) {
+			l.names[k] = append(l.names[k], name)
+		}
 	}
 }
 
@@ -86,95 +104,80 @@ func (r rules) note(l *level, name string) {
 // the archive brought.
 func (r rules) look(l *level, name string) (thing, error) {
 	there, err := l.dir.look(name)
-	if err != nil || r.fold == nil {
+	if err != nil || r.distinct(l, name) {
 		return there, err
 	}
-	brought := l.names[r.fold(name)]
+	var brought []string
+	for _, k := range keys(name, there) {
+		brought = append(brought, l.names[k]...)
+	}
 	if slices.Contains(brought, name) {
 		return there, nil
 	}
 	for _, other := range brought {
-		if is, err := l.dir.look(other); err == nil && is.same(there) {
-			return thing{}, misfit(fmt.Sprintf("here it has the same name as %q, which was unpacked before", other))
+		if l.areOne(name, there, other) {
+			return thing{}, misfitf("here it has the same name as %q, which was unpacked before", other)
 		}
 	}
 	if r.shortNames && isShortName(name) {
-		return thing{}, misfit("here it may be the short name of another file")
+		return thing{}, misfitf("here it may be the short name of another file")
+	}
+	if !l.ours {
+		return there, nil
+	}
+	// Nothing but this copy writes here: its own name, or that of another entry.
+	if exact, err := l.lists(name); err != nil || !exact {
+		return thing{}, misfit{errors.Join(errors.New("here it has the same name as another entry, which was unpacked before"), err)}
 	}
 	return there, nil
 }
 
-// LeftOutError says that everything was unpacked but some entries, since this system cannot have them.
-type LeftOutError struct {
-	// Count is how many entries are missing; First are the first of them.
-	Count int
-	First []LeftOut
+// areOne reports whether a thing has another name too. Some file systems give each spelling of a name a file number of its
+// own, so only a list shows that there are two.
+func (l *level) areOne(name string, there thing, other string) bool {
+	is, err := l.dir.look(other)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err == nil && is.same(there) {
+		return true
+	}
+	all, err := l.dir.list()
+	return err != nil || !slices.Contains(all, name) || !slices.Contains(all, other)
 }
 
-// LeftOut is an entry that is missing, and why.
-type LeftOut struct{ Name, Why string }
-
-// Error names the first entries.
-func (e *LeftOutError) Error() string {
-	var all []string
-	for _, l := range e.First {
-		all = append(all, fmt.Sprintf("%q (%s)", l.Name, l.Why))
-	}
-	if e.Count > len(e.First) {
-		all = append(all, "...")
-	}
-	if e.Count == 1 {
-		return "all is there but 1 entry: " + all[0]
-	}
-	return fmt.Sprintf("all is there but %d entries: %s", e.Count, strings.Join(all, ", "))
+// distinct reports whether no other name in a directory is this one.
+func (r rules) distinct(l *level, name string) bool {
+	return l.distinct && isASCII(name) && !(r.shortNames && isShortName(name))
 }
 
-const (
-	// mostShown is how many entries a LeftOutError names.
-	mostShown = 10
-	// mostPlaces bounds how many names are remembered that are left out.
-	mostPlaces = 10_000
-)
-
-// leftOut are the entries that this system cannot have.
-type leftOut struct {
-	LeftOutError
-	// places are names and, if it is a directory, all that is in it.
-	places map[string]struct{}
-}
-
-// has reports whether an entry is in a place that is left out.
-func (l *leftOut) has(elements []string) bool {
-	for i := range elements {
-		if len(l.places) == 0 {
-			return false
+// lists reports whether a directory had this very name when that was first asked.
+func (l *level) lists(name string) (bool, error) {
+	if l.listed == nil {
+		all, err := l.dir.list()
+		if err != nil {
+			return false, err
 		}
-		if _, ok := l.places[strings.Join(elements[:i+1], "/")]; ok {
-			return true
+		l.listed = make(map[string]struct{}, len(all))
+		for _, name := range all {
+			l.listed[name] = struct{}{}
 		}
 	}
-	return false
+	_, ok := l.listed[name]
+	return ok, nil
 }
 
-// add leaves an entry out, and all that is below the place.
-func (l *leftOut) add(name string, place []string, why string) error {
-	l.Count++
-	if len(l.First) < mostShown {
-		l.First = append(l.First, LeftOut{name, why})
-	}
-	if l.places == nil {
-		l.places = map[string]struct{}{}
-	}
-	if l.places[strings.Join(place, "/")] = struct{}{}; len(l.places) > mostPlaces {
-		return fmt.Errorf("more than %d names do not fit on this system, of which this is the last: %s", mostPlaces, why)
-	}
-	return nil
+func isASCII(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// err is nil if nothing is left out.
-func (l *leftOut) err() error {
-	if l.Count == 0 {
-		return nil
+// otherCase returns a name with the case of its ASCII letters swapped.
+func otherCase(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		if lower := c | 0x20; 'a' <= lower && lower <= 'z' {
+			b[i] = c ^ 0x20
+		}
 	}
-	return &l.LeftOutError
+	return string(b)
 }

@@ -21,7 +21,9 @@ func (f folding) enter(name string) (folder, error) {
 	below, err := f.folder.enter(fold(name))
 	return folding{below}, err
 }
-func (f folding) makeDirectory(name string) error { return f.folder.makeDirectory(fold(name)) }
+func (f folding) makeDirectory(name string, mode fs.FileMode) error {
+	return f.folder.makeDirectory(fold(name), mode)
+}
 func (f folding) create(name string, mode fs.FileMode) (*os.File, error) {
 	return f.folder.create(fold(name), mode)
 }

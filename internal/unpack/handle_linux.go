@@ -35,8 +35,37 @@ func (h handle) enter(name string) (folder, error) {
 	return handle(fd), nil
 }
 
-func (h handle) makeDirectory(name string) error {
-	return retry(func() error { return unix.Mkdirat(int(h), name, 0o777) })
+func (h handle) makeDirectory(name string, mode fs.FileMode) error {
+	return retry(func() error { return unix.Mkdirat(int(h), name, uint32(mode.Perm())) })
+}
+
+func (h handle) list() ([]string, error) {
+	fd, err := openat(int(h), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	dir := os.NewFile(uintptr(fd), ".")
+	defer dir.Close()
+	return dir.Readdirnames(-1)
+}
+
+func (h handle) grant(name string) (before fs.FileMode, err error) {
+	dir, err := h.enter(name)
+	if err != nil {
+		return 0, err
+	}
+	defer dir.close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.(handle)), &st); err != nil {
+		return 0, err
+	}
+	before = fs.FileMode(st.Mode) & 0o777
+	return before, dir.(handle).change(before | 0o700)
+}
+
+// change sets the mode of the directory. The way through /proc needs no permission on it.
+func (h handle) change(mode fs.FileMode) error {
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", int(h)), uint32(mode))
 }
 
 func (h handle) create(name string, mode fs.FileMode) (*os.File, error) {
@@ -102,17 +131,19 @@ func (h handle) setTime(name string, modified time.Time) error {
 }
 
 func (h handle) complete(mode fs.FileMode, modified time.Time) error {
+	// The mode is the last: it may take the right to look at ".".
+	err := unix.UtimesNanoAt(int(h), ".", times(modified), 0)
+	return errors.Join(err, h.restrict(mode))
+}
+
+func (h handle) restrict(mode fs.FileMode) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(h), &st); err != nil {
-		return fmt.Errorf("stat: %w", err)
+		return err
 	}
-	if err := unix.UtimesNanoAt(int(h), ".", times(modified), 0); err != nil {
-		return fmt.Errorf("set its time: %w", err)
-	}
-	// The kernel has applied the umask when the directory was made. The mode is the last: it may
-	// take the right to look at ".".
-	if err := unix.Fchmodat(int(h), ".", st.Mode&uint32(mode.Perm()), 0); err != nil {
-		return fmt.Errorf("set its mode: %w", err)
+	// The kernel has applied the umask when the directory was made.
+	if all := fs.FileMode(st.Mode) & 0o777; all&mode != all {
+		return h.change(all & mode)
 	}
 	return nil
 }

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-
-	"github.com/katbox/katbox/internal/sparse"
 )
 
 // No archive changes anything outside of the destination, be it by what it brings or by what is
@@ -329,40 +327,6 @@ func TestDeepDirectories(t *testing.T) {
 				_, err := os.Lstat(filepath.Join(dir, name))
 				must(t, err)
 			}
-		}
-	})
-}
-
-// TestResumable: wherever an archive is cut, another call goes on, and both leave what one would.
-func TestResumable(t *testing.T) {
-	eachSystem(t, func(t *testing.T, on system) {
-		closed := directory("closed")
-		closed.Mode = 0o500
-		whole := archive(t, file("first"), directory("dir"), file("dir/second"), directory("dir/below"), file("dir/below/third"),
-			closed, file("closed/fourth"), file("last"))
-		for cut := 0; cut < len(whole); cut += 97 {
-			dest := t.TempDir()
-			o := Options{Dir: dest, Resumable: true}
-			report, err := unpackOn(t.Context(), on, bytes.NewReader(whole[:cut]), o)
-			if err == nil || report.Next > sparse.Padded(int64(cut)) {
-				t.Fatalf("cut at %d of %d: %v, next is %d", cut, len(whole), err, report.Next)
-			}
-			if _, err := unpackOn(t.Context(), on, bytes.NewReader(whole[report.Next:]), o); err != nil {
-				t.Fatalf("cut at %d, from %d on: %v", cut, report.Next, err)
-			}
-			var names []string
-			must(t, filepath.WalkDir(dest, func(path string, _ fs.DirEntry, err error) error {
-				names = append(names, strings.TrimPrefix(path, dest))
-				return err
-			}))
-			want := " /closed /closed/fourth /dir /dir/below /dir/below/third /dir/second /first /last"
-			if got := strings.Join(names, " "); got != want {
-				t.Fatalf("cut at %d: %s, want %s", cut, got, want)
-			}
-			if info, err := os.Stat(filepath.Join(dest, "closed")); err != nil || info.Mode().Perm()&0o077 != 0 {
-				t.Fatalf("cut at %d: %v, mode %v", cut, err, info.Mode())
-			}
-			must(t, os.Chmod(filepath.Join(dest, "closed"), 0o700))
 		}
 	})
 }

@@ -17,10 +17,10 @@ func CheckName(name string) error {
 }
 
 // windowsRules are those of Windows, for all of its file systems.
-var windowsRules = rules{name: windowsName, target: windowsTarget, fold: fold, shortNames: true, noModes: true}
+var windowsRules = rules{name: windowsName, target: windowsTarget, shortNames: true, noModes: true}
 
 // macRules are those of macOS, for all of its file systems.
-var macRules = rules{name: macName, fold: fold}
+var macRules = rules{name: macName}
 
 const notText = "its name is not UTF-8 text"
 

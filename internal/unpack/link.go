@@ -16,7 +16,7 @@ func (u *unpacker) link(name string, e *entry) error {
 		return fmt.Errorf("link to %q: %w", to, err)
 	}
 	if _, err := u.tree.check(elements); err != nil || u.without.has(elements) {
-		return misfit(fmt.Sprintf("it is another name of %q, which is left out", to))
+		return misfitf("it is another name of %q, which is left out", to)
 	}
 	target, err := u.find(elements)
 	if err != nil {
@@ -24,13 +24,13 @@ func (u *unpacker) link(name string, e *entry) error {
 	}
 	defer target.close()
 	dir := u.tree.here().dir
-	if is, err := dir.look(name); u.Overwrite && err == nil && is.same(target.thing) {
+	if is, err := dir.look(name); u.replaces() && err == nil && is.same(target.thing) {
 		// A rename between two links to one file does nothing, and both stay.
 		return nil
 	}
-	partial, err := makePartial(name, func(partial string) error { return dir.link(partial, target.dir, target.name) })
+	partial, err := u.makePartial(name, func(partial string) error { return dir.link(partial, target.dir, target.name) })
 	if err != nil {
-		return fmt.Errorf("link to %q: %w", to, err)
+		return fmt.Errorf("here it cannot be another name of %q: %w", to, err)
 	}
 	return u.rename(partial, name)
 }
@@ -79,12 +79,12 @@ func (u *unpacker) symlink(name string, e *entry) error {
 		return err
 	}
 	dir := u.tree.here().dir
-	partial, err := makePartial(name, func(partial string) error { return dir.symlink(partial, e.Linkname) })
+	partial, err := u.makePartial(name, func(partial string) error { return dir.symlink(partial, e.Linkname) })
 	if err != nil {
-		return err
+		return fmt.Errorf("here it cannot be a symbolic link: %w", err)
 	}
-	if err := dir.setTime(partial, e.ModTime); err != nil {
-		return fmt.Errorf("set its time: %w", err)
+	if err := u.timed(dir.setTime(partial, e.ModTime)); err != nil {
+		return err
 	}
 	return u.rename(partial, name)
 }

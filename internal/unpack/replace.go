@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 	"unicode/utf8"
 )
 
@@ -15,7 +16,7 @@ func (u *unpacker) mayReplace(name string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("stat: %w", err)
-	case !u.Overwrite:
+	case !u.replaces():
 		return ErrExists
 	case there.kind != 0 && there.kind != fs.ModeSymlink:
 		return fmt.Errorf("it is neither a regular file nor a symbolic link: %w", ErrExists)
@@ -23,28 +24,46 @@ func (u *unpacker) mayReplace(name string) error {
 	return nil
 }
 
+// replaces reports whether a name may be taken from what has it: the caller says so, or an earlier call has made it.
+func (u *unpacker) replaces() bool { return u.Overwrite || u.Save != nil && u.tree.here().ours }
+
 const (
 	suffix = ".partial"
-	// nameMax is how long a name may be in bytes, on nearly all file systems.
-	nameMax = 255
+	// nameMax is how long a name may be in bytes, on nearly all file systems, and leastNameMax on all of them.
+	nameMax, leastNameMax = 255, 128
 	// maxPartials bounds the search for a name that is free.
 	maxPartials = 1000
 )
 
-// makePartial makes something under a name that nothing has, and returns that name.
-func makePartial(name string, create func(partial string) error) (string, error) {
-	for i := range maxPartials {
+// makePartial makes something under a name that nothing has, and returns that name. In a call that can be gone on from
+// it is one that only an earlier call has used.
+func (u *unpacker) makePartial(name string, create func(partial string) error) (string, error) {
+	if u.Save != nil {
+		err := create(u.partial)
+		if errors.Is(err, fs.ErrExist) {
+			if err = u.tree.here().dir.remove(u.partial); err == nil {
+				err = create(u.partial)
+			}
+		}
+		return u.partial, err
+	}
+	longest := nameMax
+	for i := 0; i < maxPartials; {
 		end := suffix
 		if i > 0 {
 			end = fmt.Sprintf("%s.%d", suffix, i)
 		}
-		partial := shortened(name, nameMax-len(end)) + end
+		partial := shortened(name, longest-len(end)) + end
 		err := create(partial)
 		switch {
 		case err == nil:
 			return partial, nil
-		case !errors.Is(err, fs.ErrExist):
-			return "", fmt.Errorf("make %q: %w", partial, err)
+		case errors.Is(err, fs.ErrExist):
+			i++
+		case errors.Is(err, syscall.ENAMETOOLONG) && longest > leastNameMax:
+			longest = leastNameMax
+		default:
+			return "", err
 		}
 	}
 	return "", fmt.Errorf("there are %d files of the name %q already: %w", maxPartials, name+suffix, ErrExists)
@@ -68,18 +87,20 @@ func shortened(name string, most int) string {
 // there meanwhile stays.
 func (u *unpacker) rename(partial, name string) error {
 	dir := u.tree.here().dir
-	err := dir.rename(partial, name, u.Overwrite)
+	err := dir.rename(partial, name, u.replaces())
 	if errors.Is(err, errNotAtOnce) {
-		if err := u.mayReplace(name); err != nil {
-			return err
+		if err = u.mayReplace(name); err == nil {
+			err = dir.rename(partial, name, true)
 		}
-		err = dir.rename(partial, name, true)
 	}
 	switch {
-	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%q has all of it: %w", partial, ErrExists)
-	case err != nil:
-		return fmt.Errorf("rename %q: %w", partial, err)
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist), errors.Is(err, ErrExists):
+		if u.Save == nil {
+			return fmt.Errorf("%q has all of it: %w", partial, ErrExists)
+		}
+		err = ErrExists
 	}
-	return nil
+	return errors.Join(err, dir.remove(partial))
 }

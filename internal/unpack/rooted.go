@@ -50,7 +50,29 @@ func (r rooted) enter(name string) (folder, error) {
 	return rooted{root: root, top: r.top, way: path.Join(r.way, name)}, nil
 }
 
-func (r rooted) makeDirectory(name string) error { return r.root.Mkdir(name, 0o777) }
+func (r rooted) makeDirectory(name string, mode fs.FileMode) error {
+	return r.root.Mkdir(name, mode.Perm())
+}
+
+func (r rooted) list() ([]string, error) {
+	dir, err := r.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Readdirnames(-1)
+}
+
+func (r rooted) grant(name string) (before fs.FileMode, err error) {
+	info, err := r.root.Lstat(name)
+	switch {
+	case err != nil:
+		return 0, err
+	case !info.IsDir():
+		return 0, errNoDirectory
+	}
+	return info.Mode().Perm(), r.root.Chmod(name, info.Mode().Perm()|0o700)
+}
 
 func (r rooted) create(name string, mode fs.FileMode) (*os.File, error) {
 	return r.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode.Perm())
@@ -102,23 +124,27 @@ func described(info fs.FileInfo, err error) (thing, error) {
 	return thing{kind: info.Mode().Type(), info: info}, nil
 }
 
-// setTime leaves symbolic links alone, which it would follow. Some file systems know no times of 1970:
-// then the time stays as it is.
+// setTime leaves symbolic links alone, which it would follow.
 func (r rooted) setTime(name string, modified time.Time) error {
 	if what, err := r.look(name); err != nil || what.kind != 0 {
 		return err
 	}
-	_ = r.root.Chtimes(name, time.Time{}, known(modified))
-	return nil
+	return r.root.Chtimes(name, time.Time{}, known(modified))
 }
 
 func (r rooted) complete(mode fs.FileMode, modified time.Time) error {
+	return errors.Join(r.root.Chtimes(".", time.Time{}, known(modified)), r.restrict(mode))
+}
+
+func (r rooted) restrict(mode fs.FileMode) error {
 	info, err := r.root.Stat(".")
 	if err != nil {
 		return err
 	}
-	_ = r.root.Chtimes(".", time.Time{}, known(modified))
-	return r.root.Chmod(".", info.Mode().Perm()&mode.Perm())
+	if all := info.Mode().Perm(); all&mode.Perm() != all {
+		return r.root.Chmod(".", all&mode.Perm())
+	}
+	return nil
 }
 
 func (r rooted) close() { r.root.Close() }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/katbox/katbox/internal/sparse"
 )
@@ -40,13 +41,16 @@ func (e *entry) sparse() bool {
 // stream reads an archive entry by entry. archive/tar decodes the headers, each by itself. The stream
 // finds where they begin and end, for it has to read over holes and insist on the archive's end.
 type stream struct {
-	ctx      context.Context // that of Unpack, which makes a stream for itself alone
+	ctx context.Context // that of Unpack, which makes a stream for itself alone
+	// reading is locked except while r is read.
+	reading  *sync.Mutex
 	r        *bufio.Reader
 	progress func(int64)
 	// bytes were read so far, shown of them were told to progress.
 	bytes, shown int64
-	// ended: r has no more.
+	// ended: r has no more. failed is its error.
 	ended  bool
+	failed error
 	header []byte
 	// left is what was not read yet of the entry's content; padding comes after it.
 	left, padding int64
@@ -56,9 +60,12 @@ type stream struct {
 // is in it.
 func (s *stream) Read(b []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
-		return 0, context.Cause(s.ctx)
+		s.failed = context.Cause(s.ctx)
+		return 0, s.failed
 	}
+	s.reading.Unlock()
 	n, err := s.r.Read(b)
+	s.reading.Lock()
 	s.bytes += int64(n)
 	if s.progress != nil && s.bytes >= s.shown+bufferSize {
 		s.shown = s.bytes
@@ -66,6 +73,9 @@ func (s *stream) Read(b []byte) (int, error) {
 	}
 	if err == io.EOF {
 		s.ended, err = true, io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		s.failed = err
 	}
 	return n, err
 }

@@ -14,6 +14,14 @@ const maxOpen = 64
 // lowest maxOpen, and finds them again on the way back.
 type tree struct {
 	rules
+	// ours: nothing but this copy writes below the directory. enters, if not nil, is called for a directory that an
+	// earlier call has made.
+	ours   bool
+	enters func(folder)
+	// grants: the permissions of directories that exist may be widened for a time.
+	grants bool
+	// untimed counts directories whose times could not be set.
+	untimed int
 	// levels begin with the directory to unpack into, which the caller closes.
 	levels []level
 }
@@ -24,17 +32,27 @@ type level struct {
 	// dir is nil while the directory is closed. Then was says which it was.
 	dir folder
 	was thing
-	// made: it did not exist before. header is what the archive says about it, once it has.
-	made   bool
+	// ours: nothing but this copy writes here. Then header is what the archive says about the directory, once it has.
+	ours   bool
 	header *tar.Header
-	names  names
+	// granted: before are the permissions that it gets back.
+	granted bool
+	before  fs.FileMode
+	// names are those that the archive brought, and listed those that were there when that was first asked. distinct
+	// says that two names here are one only if they are not ASCII.
+	names    names
+	listed   map[string]struct{}
+	distinct bool
 }
 
 // here is the directory that the archive is in.
 func (t *tree) here() *level { return &t.levels[len(t.levels)-1] }
 
 // enter goes to the directory of the given elements. Directories that are missing are made.
-func (t *tree) enter(elements []string) error {
+func (t *tree) enter(elements []string) error { return t.enterAs(elements, 0o777) }
+
+// enterAs is enter with the permissions of the last directory, if it has to be made.
+func (t *tree) enterAs(elements []string, mode fs.FileMode) error {
 	same := 0
 	for same < len(elements) && same+1 < len(t.levels) && t.levels[same+1].name == elements[same] {
 		same++
@@ -44,8 +62,12 @@ func (t *tree) enter(elements []string) error {
 			return err
 		}
 	}
-	for _, name := range elements[same:] {
-		if err := t.descend(name); err != nil {
+	for i, name := range elements[same:] {
+		as := fs.FileMode(0o777)
+		if same+i == len(elements)-1 {
+			as = mode
+		}
+		if err := t.descend(name, as); err != nil {
 			return err
 		}
 	}
@@ -54,7 +76,7 @@ func (t *tree) enter(elements []string) error {
 
 // directory is enter for a directory that the archive says something about.
 func (t *tree) directory(elements []string, h *tar.Header) error {
-	if err := t.enter(elements); err != nil {
+	if err := t.enterAs(elements, t.mode(h.Mode)|0o700); err != nil {
 		return err
 	}
 	t.here().header = h
@@ -62,25 +84,33 @@ func (t *tree) directory(elements []string, h *tar.Header) error {
 }
 
 // descend goes to a directory in the present one, and makes it if it does not exist.
-func (t *tree) descend(name string) error {
+func (t *tree) descend(name string, mode fs.FileMode) error {
 	above := t.here()
-	err := above.dir.makeDirectory(name)
+	err := above.dir.makeDirectory(name, mode)
 	made := err == nil
+	below := level{name: name, ours: made || t.ours}
 	if errors.Is(err, fs.ErrExist) {
 		_, err = t.look(above, name)
 	}
 	if err != nil {
-		return fmt.Errorf("make directory %q: %w", name, err)
+		return fmt.Errorf("directory %q cannot be made: %w", name, err)
 	}
-	dir, err := above.dir.enter(name)
+	if t.grants && !made {
+		below.before, err = above.dir.grant(name)
+		below.granted = err == nil
+	}
+	below.dir, err = above.dir.enter(name)
 	switch {
 	case errors.Is(err, errNoDirectory):
 		return fmt.Errorf("%q is in the way and is no directory: %w", name, ErrExists)
 	case err != nil:
-		return fmt.Errorf("open directory %q: %w", name, err)
+		return fmt.Errorf("directory %q cannot be opened: %w", name, err)
+	}
+	if !made && t.enters != nil {
+		t.enters(below.dir)
 	}
 	t.note(above, name)
-	t.levels = append(t.levels, level{name: name, dir: dir, made: made})
+	t.levels = append(t.levels, below)
 	// The first one is the caller's.
 	far := len(t.levels) - 1 - maxOpen
 	if far < 1 || t.levels[far].dir == nil {
@@ -92,7 +122,7 @@ func (t *tree) descend(name string) error {
 // rest closes a directory until those below it are done.
 func (l *level) rest() (err error) {
 	if l.was, err = l.dir.self(); err != nil {
-		return fmt.Errorf("stat %q: %w", l.name, err)
+		return ending{fmt.Errorf("stat %q: %w", l.name, err)}
 	}
 	l.dir.close()
 	l.dir = nil
@@ -110,14 +140,19 @@ func (t *tree) leave() error {
 	here := t.levels[last]
 	t.levels = t.levels[:last]
 	defer here.dir.close()
-	// What existed before stays as it is.
-	if !here.made || here.header == nil {
+	err := error(nil)
+	switch {
+	case here.ours && here.header != nil:
+		err = here.dir.complete(t.mode(here.header.Mode), here.header.ModTime)
+	case here.granted:
+		// What existed before stays as it is.
+		err = here.dir.restrict(here.before)
+	}
+	if err == nil {
 		return nil
 	}
-	if err := here.dir.complete(t.mode(here.header.Mode), here.header.ModTime); err != nil {
-		return fmt.Errorf("directory %q: %w", here.name, err)
-	}
-	return nil
+	t.untimed++
+	return ends(fmt.Errorf("directory %q: %w", here.name, err))
 }
 
 // reopen opens a level again, and those above it that are closed, up to maxOpen. The way there is that
@@ -138,7 +173,7 @@ func (t *tree) reopen(last int) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("open directory %q again: something was moved: %w", l.name, err)
+			return ending{fmt.Errorf("open directory %q again: something was moved: %w", l.name, err)}
 		}
 		if dir = next; i > last-maxOpen {
 			l.dir = dir
@@ -150,8 +185,7 @@ func (t *tree) reopen(last int) error {
 // finish leaves all directories.
 func (t *tree) finish() error { return t.enter(nil) }
 
-// pause leaves all directories for a later call that goes on in them. What existed before stays as it is
-// then, so their modes have to be right now.
+// pause leaves all directories for a later call that goes on in them.
 func (t *tree) pause() error {
 	for _, l := range t.levels {
 		if l.header != nil {
@@ -165,6 +199,9 @@ func (t *tree) pause() error {
 func (t *tree) close() {
 	for _, l := range t.levels[1:] {
 		if l.dir != nil {
+			if l.granted {
+				_ = l.dir.restrict(l.before) // There is an error already.
+			}
 			l.dir.close()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 )
 
 // Options say where an archive is unpacked, and how.
@@ -19,10 +20,13 @@ type Options struct {
 	// Symlinks makes the symbolic links of the archive, wherever they point to. Without it they are
 	// left out and counted.
 	Symlinks bool
-	// Resumable prepares for a later call that goes on, with the rest of the archive and in the same
-	// directory: after an error nothing is left of a file that is not complete, and directories grant no
-	// more than they will in the end, except that their owner may go on; see Report.Next.
-	Resumable bool
+	// Save, if not nil, keeps what a later call needs to go on, in the same directory, where nothing but these calls
+	// writes. It is called at the beginning, now and then while the archive is read, and after an error; never twice at
+	// once. After it nothing is left of a file that is not complete, and directories grant no more than they will in the
+	// end, except that their owner may go on.
+	Save func(Checkpoint) error
+	// From is what an earlier call has saved. The archive then begins at From.Next.
+	From Checkpoint
 	// Progress, if not nil, is called now and then with the bytes of the archive read so far.
 	Progress func(bytes int64)
 }
@@ -34,9 +38,10 @@ type Report struct {
 	Symlinks, SkippedSymlinks int
 	// Bytes is how much of the archive was read.
 	Bytes int64
-	// Next is where in the archive the first entry begins that was not unpacked. A call with the archive
-	// from there on unpacks the rest, unless entries were left out: it does not know them.
+	// Next is where the first entry begins that was not unpacked, in the archive as this call has read it.
 	Next int64
+	// Untimed is how many files and directories could not get their times.
+	Untimed int
 	// LeftOut is how many entries were left out; see [LeftOutError].
 	LeftOut int
 }
@@ -51,7 +56,7 @@ var (
 )
 
 // Unpack reads an archive from r and unpacks it. It stops at the first error, and what it unpacked
-// by then stays; but it goes on behind an entry that this system cannot have, and returns a
+// by then stays; but it goes on behind an entry that the destination refuses, and returns a
 // [*LeftOutError] at the end. It looks at ctx between reads; a read that blocks is the caller's to end.
 func Unpack(ctx context.Context, r io.Reader, o Options) (Report, error) {
 	return unpackOn(ctx, host, r, o)
@@ -68,16 +73,21 @@ func unpackOn(ctx context.Context, on system, r io.Reader, o Options) (Report, e
 	u := &unpacker{
 		Options: o,
 		stream:  stream{ctx: ctx, r: bufio.NewReaderSize(r, bufferSize), progress: o.Progress},
-		tree:    &tree{rules: on.rules, levels: []level{{dir: top}}},
+		tree:    &tree{rules: on.rules, levels: []level{{dir: top}}, grants: !on.noModes && os.Geteuid() != 0 && (o.Overwrite || o.Save != nil)},
 		buf:     make([]byte, bufferSize),
 	}
+	u.stream.reading = &u.mu
 	defer top.close()
 	defer u.tree.close()
-	err = u.all()
-	u.report.Bytes = u.stream.bytes
-	if err != nil && u.Resumable {
-		err = errors.Join(err, u.tree.pause())
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if o.Save != nil {
+		err = u.savingAll()
+	} else {
+		err = u.all()
 	}
+	u.report.Bytes = u.stream.bytes
+	u.report.Untimed += u.tree.untimed
 	u.report.LeftOut = u.without.Count
 	if err != nil {
 		return u.report, fmt.Errorf("unpack into %q: %w", o.Dir, err)
@@ -88,6 +98,10 @@ func unpackOn(ctx context.Context, on system, r io.Reader, o Options) (Report, e
 // unpacker is one call of Unpack.
 type unpacker struct {
 	Options
+	// mu guards the rest while the archive is read.
+	mu sync.Mutex
+	// partial is the name of a file that is not complete, if there is a Save.
+	partial string
 	stream  stream
 	tree    *tree
 	report  Report
@@ -133,10 +147,10 @@ func (u *unpacker) entry(e *entry) error {
 	place, err := u.tree.check(elements)
 	if err == nil {
 		err = u.put(elements, e)
-		place = len(u.tree.levels) - 1 // that of the name that was met last
+		place = min(len(u.tree.levels), len(elements)) - 1 // that of the name that was met last
 	}
-	if why := misfit(""); errors.As(err, &why) {
-		return u.without.add(e.Name, elements[:place+1], string(why))
+	if err != nil && u.refused(err) {
+		return u.without.add(e.Name, elements[:place+1], err)
 	}
 	return err
 }

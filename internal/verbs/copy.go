@@ -220,16 +220,22 @@ func (c *copying) tree(ctx context.Context, dest string) error {
 	switch {
 	case err == nil, errors.As(err, new(*unpack.LeftOutError)):
 		return c.unpacked(in, report, err)
-	case errors.Is(err, unpack.ErrExists) && !c.overwrite:
-		return fmt.Errorf("%w; --overwrite replaces files", err)
 	}
 	return fmt.Errorf("%w; what came until then is in %s: repeat the command with --overwrite", err, Quoted(dest))
 }
 
 // unpacked says what is missing in a copy of a directory that has come to its end.
 func (c *copying) unpacked(in *source, report unpack.Report, err error) error {
-	if err != nil {
-		err = fmt.Errorf("%w; copy such a file alone to a name of your own, or all of it as a tar archive: --tar", err)
+	if left := (*unpack.LeftOutError)(nil); errors.As(err, &left) {
+		if left.Exist > 0 && !c.overwrite {
+			err = fmt.Errorf("%w; --overwrite replaces files", err)
+		}
+		if left.Exist < left.Count {
+			err = fmt.Errorf("%w; copy such a file alone to a name of your own, or all of it as a tar archive: --tar", err)
+		}
+	}
+	if report.Untimed > 0 {
+		c.note("%d files and directories cannot have the times of the originals here", report.Untimed)
 	}
 	if report.SkippedSymlinks > 0 {
 		c.note("%d symbolic links were left out; --symlinks=keep makes them", report.SkippedSymlinks)

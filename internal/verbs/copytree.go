@@ -2,12 +2,14 @@ package verbs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/katbox/katbox/internal/terminal"
@@ -15,59 +17,73 @@ import (
 )
 
 // newTree copies a directory to one that does not exist. Until the copy is complete, the directory has
-// the name with partialSuffix. A copy that was cut goes on there, behind the last file that is complete.
+// another name; see partialNames. A copy that was cut goes on there, behind the last file that is known to be complete.
 type newTree struct {
 	*copying
-	dest string
-	// state is the file beside the directory that says what it is the beginning of: the ETag of the
-	// archive, where the rest of that begins, and --symlinks. It is empty while a copy runs. ours says
-	// that it was there before.
-	state *os.File
-	ours  bool
+	dest, partial string
+	// file is beside the directory. It has a line for each checkpoint, of which the last is the one. ours says
+	// that it was there before, and end where the next line goes.
+	file *os.File
+	ours bool
+	end  int64
 }
+
+// state is a line of that file: of which archive a checkpoint is, and how symbolic links are copied.
+type state struct {
+	ETag     string `json:"etag"`
+	Symlinks string `json:"symlinks"`
+	unpack.Checkpoint
+}
+
+// longestState bounds that file, in bytes. A longer line is left out: the one before is good too.
+const longestState = 4 << 20
 
 // newTree copies a directory to dest, which does not exist.
 func (c *copying) newTree(ctx context.Context, dest string) error {
-	_, err := os.Lstat(dest + etagSuffix)
-	t := &newTree{copying: c, dest: dest, ours: err == nil}
-	t.state, err = openOwn(dest+etagSuffix, os.O_CREATE, 0o600)
+	partial, name := partialNames(dest)
+	_, err := os.Lstat(name)
+	t := &newTree{copying: c, dest: dest, partial: partial, ours: err == nil}
+	t.file, err = openOwn(name, os.O_CREATE, 0o600)
 	switch {
 	case errors.Is(err, errBusy):
-		return fmt.Errorf("another %s cp writes %s", c.s.Program, Quoted(t.partial()))
+		return fmt.Errorf("another %s cp writes %s", c.s.Program, Quoted(partial))
 	case err != nil:
 		return err
 	}
-	defer t.state.Close()
-	if info, err := t.state.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, fmt.Errorf("%s is not a file: remove it", Quoted(t.state.Name())))
+	defer t.file.Close()
+	if info, err := t.file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("%s is not a file: remove it", Quoted(name)))
 	}
 	return t.run(ctx)
 }
 
-func (t *newTree) partial() string { return t.dest + partialSuffix }
-
 func (t *newTree) run(ctx context.Context) error {
+	from := t.had()
 	q := t.query()
-	q.From, q.ETag = t.had()
+	q.From, q.ETag = from.Next, from.ETag
 	in, err := open(ctx, t.v, q)
 	if err != nil {
 		if !t.ours {
-			err = errors.Join(err, os.Remove(t.state.Name()))
+			err = errors.Join(err, os.Remove(t.file.Name()))
 		}
 		return err
 	}
 	defer in.Close()
-	begin := in.next
-	if err := t.begin(begin); err != nil {
+	if in.next == 0 {
+		from = state{}
+	}
+	if err := t.begin(from.Next); err != nil {
 		return err
 	}
-	progress := t.progress(begin, in.stream.Size)
+	etag := in.stream.ETag
+	progress := t.progress(from.Next, in.stream.Size)
 	report, err := unpack.Unpack(ctx, io.TeeReader(in, progress), unpack.Options{
-		Dir: t.partial(), Symlinks: t.symlinks == "keep", Resumable: true,
+		Dir: t.partial, Symlinks: t.symlinks == "keep", From: from.Checkpoint,
+		Save: func(c unpack.Checkpoint) error { return t.save(state{etag, t.symlinks, c}) },
 	})
 	progress.End()
 	if err != nil && !errors.As(err, new(*unpack.LeftOutError)) {
-		return t.keep(err, in.stream.ETag, begin+report.Next, report.LeftOut == 0)
+		return t.keep(err, from.Next+report.Next)
 	}
 	if err := t.finish(err == nil); err != nil {
 		return err
@@ -75,72 +91,105 @@ func (t *newTree) run(ctx context.Context) error {
 	return t.unpacked(in, report, err)
 }
 
-// had returns where the archive goes on that an earlier copy has begun to unpack, and what it is.
-func (t *newTree) had() (next int64, etag string) {
-	text, err := io.ReadAll(io.LimitReader(t.state, longestETag))
+// had returns how far an earlier copy came. It is zero if that is not known.
+func (t *newTree) had() state {
+	text, err := io.ReadAll(io.LimitReader(t.file, longestState))
 	if err != nil {
-		return 0, ""
+		return state{}
 	}
-	lines := strings.Split(string(text), "\n")
-	if len(lines) != 3 || !etagForm.MatchString(lines[0]) || lines[2] != t.symlinks {
-		return 0, ""
+	t.end = int64(len(text))
+	// The last line may be cut.
+	for _, line := range slices.Backward(strings.Split(string(text), "\n")) {
+		s := state{}
+		if json.Unmarshal([]byte(line), &s) == nil && etagForm.MatchString(s.ETag) && s.Symlinks == t.symlinks && s.Next > 0 {
+			return s
+		}
 	}
-	next, err = strconv.ParseInt(lines[1], 10, 64)
-	if err != nil || next <= 0 {
-		return 0, ""
+	return state{}
+}
+
+// save notes how far the copy came, once the disk has that.
+func (t *newTree) save(s state) error {
+	if err := settle(t.partial); err != nil {
+		return err
 	}
-	return next, lines[0]
+	line, err := json.Marshal(s)
+	if err != nil || len(line) >= longestState {
+		return err
+	}
+	line = append(line, '\n')
+	if t.end+int64(len(line)) > longestState {
+		t.end = 0
+	}
+	if _, err := t.file.WriteAt(line, t.end); err != nil {
+		return err
+	}
+	t.end += int64(len(line))
+	// Lines of before that are in the rest are good too, if this one is not whole.
+	return t.file.Truncate(t.end)
 }
 
 // begin prepares the directory for what comes, from a place of the archive on.
 func (t *newTree) begin(next int64) error {
-	info, err := os.Lstat(t.partial())
+	info, err := os.Lstat(t.partial)
 	switch {
 	case err == nil && !info.IsDir():
-		return fmt.Errorf("%s is not a directory, and nothing is followed: remove it", Quoted(t.partial()))
+		return fmt.Errorf("%s is not a directory, and nothing is followed: remove it", Quoted(t.partial))
 	case err == nil && !t.ours:
-		return errors.Join(fmt.Errorf("%s exists already, and is not the beginning of a copy: remove it", Quoted(t.partial())),
-			os.Remove(t.state.Name()))
+		return errors.Join(fmt.Errorf("%s exists already, and is not the beginning of a copy: remove it", Quoted(t.partial)),
+			os.Remove(t.file.Name()))
 	case errors.Is(err, fs.ErrNotExist) && next > 0:
-		return errors.Join(fmt.Errorf("%s is gone: repeat the command to begin anew", Quoted(t.partial())), os.Remove(t.state.Name()))
+		return errors.Join(fmt.Errorf("%s is gone: repeat the command to begin anew", Quoted(t.partial)), os.Remove(t.file.Name()))
 	case err == nil && next > 0:
-		t.note("%s is there: going on after %s", Quoted(t.partial()), terminal.Size(next))
+		t.note("%s is there: going on after %s", Quoted(t.partial), terminal.Size(next))
+		return nil
 	case err == nil:
-		err = os.RemoveAll(t.partial())
+		t.note("%s is not the beginning of this copy, or not known well enough: beginning anew", Quoted(t.partial))
+		err = removeAll(t.partial)
 	}
-	if next == 0 && (err == nil || errors.Is(err, fs.ErrNotExist)) {
-		err = os.Mkdir(t.partial(), 0o777)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.Mkdir(t.partial, 0o777)
 	}
 	if err != nil {
 		return err
 	}
-	// A copy that is killed leaves the directory in a state that is not known.
-	return t.state.Truncate(0)
+	t.end = 0
+	return t.file.Truncate(0)
 }
 
-// keep records how far a copy came that failed, and returns what to do.
-func (t *newTree) keep(why error, etag string, next int64, resumable bool) error {
-	switch {
-	case next == 0:
-		return errors.Join(why, os.RemoveAll(t.partial()), os.Remove(t.state.Name()))
-	case !resumable:
-		return fmt.Errorf("%w; what came until then is in %s: to begin anew, repeat the command", why, Quoted(t.partial()))
+// removeAll removes a directory with all that is in it, also where directories in it may not be written.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
 	}
-	if _, err := t.state.WriteAt(fmt.Appendf(nil, "%s\n%d\n%s", etag, next, t.symlinks), 0); err != nil {
-		return errors.Join(why, err)
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return err
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// keep says how far a copy came that failed, and what to do. Unpacking has saved that.
+func (t *newTree) keep(why error, next int64) error {
+	if next == 0 {
+		return errors.Join(why, removeAll(t.partial), os.Remove(t.file.Name()))
 	}
-	return fmt.Errorf("%w; %s holds what was in the first %s: to go on, repeat the command", why, Quoted(t.partial()), terminal.Size(next))
+	return fmt.Errorf("%w; %s holds what was in the first %s: to go on, repeat the command", why, Quoted(t.partial), terminal.Size(next))
 }
 
 // finish gives the directory its name, and if it is complete its time, by which a later run knows it.
 func (t *newTree) finish(complete bool) error {
 	if complete {
-		if err := os.Chtimes(t.partial(), t.entry.ModTime, t.entry.ModTime); err != nil {
-			return err
-		}
+		t.setTime(t.partial)
 	}
-	if err := os.Rename(t.partial(), t.dest); err != nil {
+	if err := settle(t.partial); err != nil {
 		return err
 	}
-	return os.Remove(t.state.Name())
+	if err := os.Rename(t.partial, t.dest); err != nil {
+		return err
+	}
+	return os.Remove(t.file.Name())
 }

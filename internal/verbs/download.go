@@ -8,20 +8,16 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 
 	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/unpack"
 )
 
-const (
-	// partialSuffix is of the name that a file has until it is complete; etagSuffix is of the file
-	// beside it that says what it is the beginning of.
-	partialSuffix = ".partial"
-	etagSuffix    = ".partial.etag"
-	// longestETag bounds what is read of that file, in bytes.
-	longestETag = 1024
-)
+// longestETag bounds what is read of a file with an ETag, in bytes.
+const longestETag = 1024
 
 // errBusy: another process writes a file.
 var errBusy = errors.New("another process writes it")
@@ -33,13 +29,16 @@ var etagForm = regexp.MustCompile(`^"[!#-~]+"$`)
 type download struct {
 	*copying
 	dest string
-	file *os.File
+	// partial is the name of the file until it is complete, and state that of the file with its ETag.
+	partial, state string
+	file           *os.File
 }
 
 func (d *download) run(ctx context.Context) error {
 	if err := d.mayReplace(); err != nil {
 		return err
 	}
+	d.partial, d.state = partialNames(d.dest)
 	var err error
 	if d.file, err = d.openPartial(); err != nil {
 		return err
@@ -47,7 +46,7 @@ func (d *download) run(ctx context.Context) error {
 	defer d.file.Close()
 	q := d.query()
 	if q.From, q.ETag = d.had(); q.From > 0 {
-		d.note("%s is there: going on after %s", Quoted(d.dest+partialSuffix), terminal.Size(q.From))
+		d.note("%s is there: going on after %s", Quoted(d.partial), terminal.Size(q.From))
 	}
 	in, err := open(ctx, d.v, q)
 	if err != nil {
@@ -61,7 +60,7 @@ func (d *download) run(ctx context.Context) error {
 	err = d.write(io.TeeReader(in, progress), in.next)
 	progress.End()
 	if err != nil {
-		return fmt.Errorf("%w; %s holds the first %s: to go on, repeat the command", err, Quoted(d.dest+partialSuffix), terminal.Size(in.next))
+		return fmt.Errorf("%w; %s holds the first %s: to go on, repeat the command", err, Quoted(d.partial), terminal.Size(in.next))
 	}
 	return d.finish(in)
 }
@@ -92,12 +91,15 @@ func (d *download) openPartial() (*os.File, error) {
 		}
 		mode = fs.FileMode(number&0o777 | 0o600)
 	}
-	name := d.dest + partialSuffix
+	name := d.partial
 	f, err := openOwn(name, os.O_CREATE, mode)
 	switch {
 	case errors.Is(err, errBusy):
 		return nil, fmt.Errorf("another %s cp writes %s", d.s.Program, Quoted(name))
 	case err != nil:
+		if _, dirErr := os.Stat(filepath.Dir(name)); dirErr == nil && unpack.CheckName(filepath.Base(name)) == nil && !errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("no file can be called %s here (%w): give the name of a file as DEST", Quoted(d.dest), err)
+		}
 		return nil, err
 	}
 	info, err := f.Stat()
@@ -115,7 +117,7 @@ func (d *download) openPartial() (*os.File, error) {
 
 // isOurs reports whether a copy has left what the partial file becomes.
 func (d *download) isOurs() bool {
-	_, err := os.Lstat(d.dest + etagSuffix)
+	_, err := os.Lstat(d.state)
 	return err == nil
 }
 
@@ -126,7 +128,7 @@ func (d *download) had() (bytes int64, etag string) {
 	if err != nil || info.Size() < 2 {
 		return 0, ""
 	}
-	f, err := openOwn(d.dest+etagSuffix, 0, 0)
+	f, err := openOwn(d.state, 0, 0)
 	if err != nil {
 		return 0, ""
 	}
@@ -143,7 +145,7 @@ func (d *download) begin(in *source) error {
 	if err := d.file.Truncate(in.next); err != nil || in.next > 0 {
 		return err
 	}
-	f, err := openOwn(d.dest+etagSuffix, os.O_CREATE, 0o600)
+	f, err := openOwn(d.state, os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -182,19 +184,19 @@ func (d *download) finish(in *source) error {
 	if in.stream.Size >= 0 && in.next != in.stream.Size {
 		return fmt.Errorf("%d bytes came of a file of %d", in.next, in.stream.Size)
 	}
-	name := d.dest + partialSuffix
-	err := errors.Join(os.Chtimes(name, d.entry.ModTime, d.entry.ModTime), d.file.Sync())
+	d.setTime(d.partial)
+	err := d.file.Sync()
 	if err == nil {
 		err = d.mayReplace()
 	}
 	if err == nil {
-		err = os.Rename(name, d.dest)
+		err = os.Rename(d.partial, d.dest)
 	}
 	if err != nil {
 		return err
 	}
 	d.noteSkipped(in)
-	return os.Remove(d.dest + etagSuffix)
+	return os.Remove(d.state)
 }
 
 // forgetEmpty removes the partial file of a download that did not begin.
@@ -202,5 +204,5 @@ func (d *download) forgetEmpty() error {
 	if info, err := d.file.Stat(); err != nil || info.Size() > 0 {
 		return err
 	}
-	return os.Remove(d.dest + partialSuffix)
+	return os.Remove(d.partial)
 }

@@ -80,7 +80,17 @@ func TestCopyOfAVolume(t *testing.T) {
 	}
 	verbstest.WantNames(t, dest, "out/deep/er/data", "out/log.txt")
 	verbstest.WantFile(t, dest+"/out/log.txt", "one\ntwo\nthree\n")
-	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly", dest}, "--overwrite replaces files")
+	// What is there stays, and what is missing comes.
+	write(t, dest+"/out/log.txt", "mine")
+	if err := os.RemoveAll(dest + "/out/deep"); err != nil {
+		t.Fatal(err)
+	}
+	r = katbox(t, "cp", "etl/nightly", dest)
+	if r.code != verbs.CodeFailed || !strings.Contains(r.stderr, `1 entry: "out/log.txt" (it exists already); --overwrite replaces files`+"\n") {
+		t.Errorf("%+v", r)
+	}
+	verbstest.WantNames(t, dest, "out/deep/er/data", "out/log.txt")
+	verbstest.WantFile(t, dest+"/out/log.txt", "mine")
 	r = katbox(t, "cp", "--overwrite", "--symlinks=keep", "--exclude", "deep", "etl/nightly:", dest)
 	if r != (result{"", left, 0}) {
 		t.Errorf("%+v", r)
