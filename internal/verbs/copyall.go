@@ -146,8 +146,9 @@ func (c *copying) treeOnce(ctx context.Context, dest string) error {
 		if err := c.tree(ctx, dest); err != nil {
 			return err
 		}
-		return os.Chtimes(dest, c.entry.ModTime, c.entry.ModTime)
-	case info.ModTime().Equal(c.entry.ModTime):
+		c.setTime(dest)
+		return nil
+	case c.hasTime(dest, info.ModTime()):
 		c.isThere(dest)
 		return nil
 	}
@@ -157,7 +158,7 @@ func (c *copying) treeOnce(ctx context.Context, dest string) error {
 // fileOnce copies to a file, unless an earlier run has.
 func (c *copying) fileOnce(ctx context.Context, dest string) error {
 	info, err := os.Lstat(dest)
-	if err == nil && !c.overwrite && info.Mode().IsRegular() && c.isCopy(info) {
+	if err == nil && !c.overwrite && info.Mode().IsRegular() && c.isCopy(dest, info) {
 		c.isThere(dest)
 		return nil
 	}
@@ -165,8 +166,8 @@ func (c *copying) fileOnce(ctx context.Context, dest string) error {
 }
 
 // isCopy reports whether a file has the time of the original, and its size if that is known.
-func (c *copying) isCopy(info fs.FileInfo) bool {
-	return info.ModTime().Equal(c.entry.ModTime) && (c.archive() || info.Size() == c.entry.Size)
+func (c *copying) isCopy(dest string, info fs.FileInfo) bool {
+	return (c.archive() || info.Size() == c.entry.Size) && c.hasTime(dest, info.ModTime())
 }
 
 // isThere says that nothing is done. The earlier run may have left out what this one would copy.
