@@ -7,11 +7,10 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/katbox/katbox/cmd/katbox/verbs"
 	"github.com/katbox/katbox/internal/program"
+	shared "github.com/katbox/katbox/internal/verbs"
 )
 
 // The build sets version, and revision to the commit.
@@ -25,7 +24,7 @@ const programName = "katbox"
 
 func main() {
 	if args := os.Args[1:]; verbs.Asked(args) {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		ctx, stop := shared.UntilSignal(context.Background())
 		defer stop()
 		os.Exit(verbs.Run(ctx, args, os.Stdin, os.Stdout, os.Stderr))
 	}

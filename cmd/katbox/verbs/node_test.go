@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -32,7 +32,7 @@ const asVerb = "KATBOX_TEST_AS_VERB"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asVerb) == "1" {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		ctx, stop := verbs.UntilSignal(context.Background())
 		defer stop()
 		os.Exit(Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
@@ -56,6 +56,8 @@ type node struct {
 	// pages is the most volumes on a page.
 	pages int
 	lists int
+	// counted is how often bytes were asked for; see streams.
+	counted *int
 }
 
 func newNode(t *testing.T) *node {
