@@ -18,9 +18,8 @@ import (
 type Options struct {
 	// Path is a directory or a regular file. The zero Path is the whole volume.
 	Path paths.Path
-	// Exclude are patterns of [path.Match]. One without a slash is compared with the name of each
-	// entry, another with the whole name in the archive. What is in an excluded directory is
-	// excluded.
+	// Exclude are patterns that mean what they do in a .gitignore at the top of the archive, except that a # is no
+	// comment, "./x" is "/x", and there are no classes such as [[:alpha:]]. What is in an excluded directory is excluded.
 	Exclude []string
 	// MaxBytes, if not 0, bounds the archive.
 	MaxBytes int64
@@ -39,6 +38,9 @@ type Report struct {
 	// NUL.
 	Skipped, Changed           int
 	SkippedNames, ChangedNames []string
+	// Unmatched are the places in Options.Exclude of the patterns that have left nothing out that was not left out
+	// already.
+	Unmatched []int
 	// Bytes is the length of the archive.
 	Bytes int64
 }
@@ -74,7 +76,7 @@ func Write(ctx context.Context, w io.Writer, r *files.Reading, o Options) (Repor
 	if err == nil {
 		err = a.end()
 	}
-	a.report.Bytes = a.out.position
+	a.report.Bytes, a.report.Unmatched = a.out.position, exclude.unmatched()
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

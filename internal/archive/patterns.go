@@ -2,32 +2,77 @@ package archive
 
 import (
 	"fmt"
-	"path"
 	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
-// patterns are those of Options.Exclude.
-type patterns []string
+// patterns are those of Options.Exclude, with the meaning that they have in a .gitignore at the top of the archive.
+type patterns []pattern
 
-func newPatterns(texts []string) (patterns, error) {
-	for _, text := range texts {
-		if _, err := path.Match(text, ""); err != nil {
-			return nil, fmt.Errorf("exclude %q: %w", text, ErrBadPattern)
-		}
-	}
-	return texts, nil
+// pattern is one of them.
+type pattern struct {
+	// glob is for doublestar, and matches the whole name in the archive.
+	glob string
+	// directories: it matches nothing else. include: what it matches is not excluded.
+	directories, include bool
+	matched              bool
 }
 
-// match reports whether an entry is excluded.
-func (p patterns) match(name string) bool {
-	for _, pattern := range p {
-		compared := name
-		if !strings.Contains(pattern, "/") {
-			compared = path.Base(name)
+func newPatterns(texts []string) (patterns, error) {
+	var all patterns
+	for _, text := range texts {
+		p, err := newPattern(text)
+		if err != nil {
+			return nil, fmt.Errorf("exclude %q: %w", text, err)
 		}
-		if ok, _ := path.Match(pattern, compared); ok {
-			return true
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func newPattern(text string) (p pattern, err error) {
+	glob := text
+	glob, p.include = strings.CutPrefix(glob, "!")
+	glob, p.directories = strings.CutSuffix(glob, "/")
+	// A path of a shell, which git knows no meaning of.
+	glob, fromHere := strings.CutPrefix(glob, "./")
+	if !fromHere && !strings.Contains(glob, "/") {
+		glob = "**/" + glob
+	}
+	glob = strings.TrimPrefix(glob, "/")
+	if strings.HasSuffix(glob, "/**") {
+		glob += "/*" // What is in a directory, and not the directory.
+	}
+	// Neither git nor a shell's glob has alternatives in a name that are not the shell's own. Classes are git's alone.
+	p.glob = braces.Replace(glob)
+	if !doublestar.ValidatePattern(p.glob) || strings.Contains(glob, "[[:") {
+		return pattern{}, ErrBadPattern
+	}
+	return p, nil
+}
+
+var braces = strings.NewReplacer(`\\`, `\\`, `\{`, `\{`, `\}`, `\}`, `{`, `\{`, `}`, `\}`)
+
+// match reports whether an entry is excluded: the last pattern that matches says that.
+func (p patterns) match(name string, directory bool) (excluded bool) {
+	for i := range p {
+		if p[i].directories && !directory {
+			continue
+		}
+		if ok, _ := doublestar.Match(p[i].glob, name); ok {
+			p[i].matched, excluded = true, !p[i].include
 		}
 	}
-	return false
+	return excluded
+}
+
+// unmatched are the places of those that have matched nothing.
+func (p patterns) unmatched() (places []int) {
+	for i := range p {
+		if !p[i].matched {
+			places = append(places, i)
+		}
+	}
+	return places
 }
