@@ -3,5 +3,5 @@
 //
 // A file name or the content of a file may hold sequences that drive a terminal: they hide text,
 // change the title, or answer on behalf of the user. Quote, Clean and Escaper show such characters
-// instead. What a pod chose reaches a terminal through one of them only.
+// instead; an Escaper lets colors through. What a pod chose reaches a terminal through one of them only.
 package terminal

@@ -52,8 +52,8 @@ type Session struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
-	// Shown says that Stdout is a terminal.
-	Shown bool
+	// Shown says that Stdout is a terminal, Colors that it takes colors and the user wants them.
+	Shown, Colors bool
 	Now   func() time.Time
 }
 
@@ -100,7 +100,9 @@ func (p Program) run(ctx context.Context, args []string, stdin io.Reader, stdout
 	case at < 0:
 		return end("", WrongUsage("there is no verb %s; see %s help", terminal.Quote(name), p.Name))
 	}
-	s := &Session{Program: p.Name, Stdin: stdin, Stdout: out, Stderr: stderr, Shown: terminal.IsTerminal(stdout), Now: time.Now}
+	s := &Session{Program: p.Name, Stdin: stdin, Stdout: out, Stderr: stderr, Now: time.Now}
+	s.Shown = terminal.IsTerminal(stdout)
+	s.Colors = s.Shown && terminal.TakesColors(stdout)
 	return end(name, p.verb(ctx, p.Verbs[at], s, args))
 }
 

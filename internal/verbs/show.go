@@ -14,7 +14,7 @@ import (
 
 // defineRaw adds --raw.
 func defineRaw(flags *pflag.FlagSet, raw *bool) {
-	flags.BoolVar(raw, "raw", false, "on a terminal, write control characters as they are: they may do anything to it")
+	flags.BoolVar(raw, "raw", false, "on a terminal, write all control characters as they are, not only colors: they may do anything to it")
 }
 
 // ShowOptions are the flags of cat.
@@ -93,7 +93,12 @@ func (s *Session) show(ctx context.Context, v Volume, q api.BytesQuery, raw bool
 	if !s.Shown || raw {
 		return copyTo(s.Stdout, in)
 	}
-	escaper := terminal.NewEscaper(s.Stdout)
+	escaper := terminal.NewEscaper(s.Stdout, s.Colors)
 	_, err = io.Copy(escaper, in)
-	return errors.Join(err, escaper.Close())
+	err = errors.Join(err, escaper.Close())
+	if n := escaper.Overwritten(); n > 0 {
+		fmt.Fprintf(s.Stderr, "lines that were overwritten, as progress bars are, are shown as they were at last: "+
+			"%d earlier states are left out; --raw writes them\n", n)
+	}
+	return err
 }

@@ -80,17 +80,24 @@ func TestTail(t *testing.T) {
 }
 
 // TestATerminalShowsControlCharacters: cat, tail and report write them as they are only elsewhere,
-// or where the user asks for it.
+// or where the user asks for it. Colors are no danger.
 func TestATerminalShowsControlCharacters(t *testing.T) {
 	n := newNode(t)
-	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", "red \x1b[31m\tü\n")
+	dir := n.add(1, "etl/nightly/scratch", time.Hour)
+	write(t, dir+"/log", "red \x1b[2J\x1b[31m\tü\n")
+	write(t, dir+"/bar", "begin\n10 %\r20 %\r30 %\n")
+	const note = "lines that were overwritten, as progress bars are, are shown as they were at last: 2 earlier states are left out; " +
+		"--raw writes them\r\n"
 	for _, test := range []struct {
 		want string
 		args []string
 	}{
-		{`red \x1b[31m` + "\tü\r\n", []string{"cat", "etl/nightly:log"}},
-		{`red \x1b[31m` + "\tü\r\n", []string{"tail", "-n", "1", "etl/nightly:log"}},
-		{"red \x1b[31m\tü\r\n", []string{"cat", "--raw", "etl/nightly:log"}},
+		{`red \x1b[2J` + "\x1b[31m\tü\r\n\x1b[0m", []string{"cat", "etl/nightly:log"}},
+		{`red \x1b[2J` + "\x1b[31m\tü\r\n\x1b[0m", []string{"tail", "-n", "1", "etl/nightly:log"}},
+		{"red \x1b[2J\x1b[31m\tü\r\n", []string{"cat", "--raw", "etl/nightly:log"}},
+		{"begin\r\n30 %\r\n" + note, []string{"cat", "etl/nightly:bar"}},
+		{"30 %\r\n" + note, []string{"tail", "-n", "1", "etl/nightly:bar"}},
+		{"10 %\r20 %\r30 %\r\n", []string{"tail", "-n", "1", "--raw", "etl/nightly:bar"}},
 		{"version test\r\nodd \\x1b name\r\n", []string{"report"}},
 	} {
 		out, code := onTerminal(t, "", test.args...)
@@ -98,6 +105,8 @@ func TestATerminalShowsControlCharacters(t *testing.T) {
 			t.Errorf("katbox %q: exit code %d, terminal shows %q, want %q", test.args, code, out, test.want)
 		}
 	}
+	mustPrint(t, "10 %\r20 %\r30 %\n", "tail", "-n", "1", "etl/nightly:bar")
+	mustPrint(t, "red \x1b[2J\x1b[31m\tü\n", "cat", "etl/nightly:log")
 	out, code := onTerminal(t, "", "cp", "etl/nightly", "-")
 	if code != verbs.CodeUsage || !strings.Contains(out, "not for a terminal") {
 		t.Errorf("a tar to a terminal: exit code %d, %q", code, out)

@@ -26,7 +26,7 @@ var reportVerb = verbs.Verb{
 			if !s.Shown {
 				return s.report(ctx, s.Stdout)
 			}
-			escaper := terminal.NewEscaper(s.Stdout)
+			escaper := terminal.NewEscaper(s.Stdout, false)
 			return errors.Join(s.report(ctx, escaper), escaper.Close())
 		}
 	}),

@@ -18,9 +18,11 @@ type Terminal struct {
 	front *os.File
 }
 
-// Open returns a terminal. It skips the test where there is none.
+// Open returns a terminal that takes colors and escape sequences.
 func Open(t *testing.T) *Terminal {
 	t.Helper()
+	t.Setenv("TERM", "xterm-256color")
+	t.Setenv("NO_COLOR", "")
 	front, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatalf("no pseudo terminal: %v", err)
