@@ -2,5 +2,11 @@
 
 package terminal
 
-// takesEscapes reports whether a terminal takes the escape sequences of [Progress].
-func takesEscapes(any) bool { return true }
+import "os"
+
+// takesEscapes reports whether a terminal takes escape sequences. One that is called dumb, or has no name,
+// prints them.
+func takesEscapes(any) bool {
+	name := os.Getenv("TERM")
+	return name != "" && name != "dumb"
+}

@@ -2,7 +2,7 @@ package terminal
 
 import "golang.org/x/sys/windows"
 
-// takesEscapes reports whether a terminal takes the escape sequences of [Progress]. A console of Windows
+// takesEscapes reports whether a terminal takes escape sequences. A console of Windows
 // prints them until a program asks it to take them, and before Windows 10 it cannot.
 func takesEscapes(stream any) bool {
 	takes := false

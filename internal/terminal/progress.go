@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -10,6 +11,8 @@ import (
 const (
 	// progressInterval is how often the line changes.
 	progressInterval = 200 * time.Millisecond
+	// leastName is how many columns of the name are shown at least, if it is shown.
+	leastName = 10
 	// clearLine returns to the beginning of the line and empties it.
 	clearLine = "\r\x1b[K"
 )
@@ -18,6 +21,7 @@ const (
 type Progress struct {
 	w       io.Writer
 	now     func() time.Time
+	columns func() int
 	what    string
 	total   int64
 	skipped int64
@@ -35,11 +39,11 @@ func NewProgress(w io.Writer, what string, done, total int64) *Progress {
 	if !IsTerminal(w) || !takesEscapes(w) {
 		return nil
 	}
-	return newProgress(w, time.Now, what, done, total)
+	return newProgress(w, time.Now, func() int { return Columns(w) }, what, done, total)
 }
 
-func newProgress(w io.Writer, now func() time.Time, what string, done, total int64) *Progress {
-	return &Progress{w: w, now: now, what: Clean(what), total: total, done: done, skipped: done, started: now()}
+func newProgress(w io.Writer, now func() time.Time, columns func() int, what string, done, total int64) *Progress {
+	return &Progress{w: w, now: now, columns: columns, what: Clean(what), total: total, done: done, skipped: done, started: now()}
 }
 
 // Write counts the bytes.
@@ -64,17 +68,26 @@ func (p *Progress) Add(n int64) {
 	fmt.Fprint(p.w, clearLine+p.line(now))
 }
 
-// line is what the transfer has reached: "out.log: 61 %, 1.2 GiB, 118 MiB/s".
+// line is what the transfer has reached: "out.log: 61 %, 1.2 GiB, 118 MiB/s". It is shorter than a line of
+// the terminal, as that is now: on a longer one only its last part could be replaced.
 func (p *Progress) line(now time.Time) string {
-	line := p.what + ": "
+	figures := make([]string, 0, 3)
 	if p.total > 0 {
-		line += fmt.Sprintf("%d %%, ", min(100, int64(100*float64(p.done)/float64(p.total))))
+		figures = append(figures, fmt.Sprintf("%d %%", min(100, int64(100*float64(p.done)/float64(p.total)))))
 	}
-	line += Size(p.done)
+	figures = append(figures, Size(p.done))
 	if passed := now.Sub(p.started).Seconds(); passed > 0 {
-		line += fmt.Sprintf(", %s/s", Size(int64(float64(p.done-p.skipped)/passed)))
+		figures = append(figures, Size(int64(float64(p.done-p.skipped)/passed))+"/s")
 	}
-	return line
+	text, room := strings.Join(figures, ", "), p.columns()-1
+	if left := room - len(text) - len(": "); left >= min(leastName, Width(p.what)) {
+		return Shorten(p.what, left) + ": " + text
+	}
+	for len(text) > room && len(figures) > 1 {
+		figures = figures[:len(figures)-1]
+		text = strings.Join(figures, ", ")
+	}
+	return text[:min(len(text), max(0, room))]
 }
 
 // End removes the line.

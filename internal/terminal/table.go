@@ -1,10 +1,8 @@
 package terminal
 
 import (
-	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // columnGap is between the columns.
@@ -35,7 +33,7 @@ func (t *Table) Row(cells ...string) {
 		if i == len(t.widths) {
 			t.widths = append(t.widths, 0)
 		}
-		t.widths[i] = max(t.widths[i], utf8.RuneCountInString(row[i]))
+		t.widths[i] = max(t.widths[i], Width(row[i]))
 	}
 	t.rows = append(t.rows, row)
 }
@@ -45,7 +43,7 @@ func (t *Table) Flush() error {
 	var b strings.Builder
 	for _, row := range t.rows {
 		for i, cell := range row[:len(row)-1] {
-			fmt.Fprintf(&b, "%-*s%s", t.widths[i], cell, columnGap)
+			b.WriteString(cell + strings.Repeat(" ", t.widths[i]-Width(cell)) + columnGap)
 		}
 		b.WriteString(row[len(row)-1])
 		b.WriteByte('\n')

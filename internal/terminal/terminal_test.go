@@ -63,7 +63,7 @@ func TestAges(t *testing.T) {
 func TestTableWritesPagesWithTheSameColumns(t *testing.T) {
 	var b strings.Builder
 	table := NewTable(&b, "POD", "SIZE", "NAME")
-	table.Row("größer", "1.0 KiB", "a\x1b[2J")
+	table.Row("größer日", "1.0 KiB", "a\x1b[2J")
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestTableWritesPagesWithTheSameColumns(t *testing.T) {
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	want := "POD     SIZE     NAME\ngrößer  1.0 KiB  a\\x1b[2J\nx       0 B      b\\\\\n"
+	want := "POD       SIZE     NAME\ngrößer日  1.0 KiB  a\\x1b[2J\nx         0 B      b\\\\\n"
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", &b, want)
 	}
@@ -80,7 +80,8 @@ func TestTableWritesPagesWithTheSameColumns(t *testing.T) {
 func TestProgress(t *testing.T) {
 	var b strings.Builder
 	now := time.Unix(1000, 0)
-	p := newProgress(&b, func() time.Time { return now }, "out\x1b.log", 50<<20, 200<<20)
+	wide := func() int { return 100 }
+	p := newProgress(&b, func() time.Time { return now }, wide, "out\x1b.log", 50<<20, 200<<20)
 	now = now.Add(time.Second)
 	p.Add(50 << 20)
 	p.Add(1) // too soon to be shown
@@ -94,7 +95,7 @@ func TestProgress(t *testing.T) {
 		t.Errorf("got %q", &b)
 	}
 	b.Reset()
-	p = newProgress(&b, func() time.Time { return now }, "x", 0, 0)
+	p = newProgress(&b, func() time.Time { return now }, wide, "x", 0, 0)
 	now = now.Add(time.Second)
 	if _, err := fmt.Fprint(p, "12345"); err != nil || b.String() != clearLine+"x: 5 B, 5 B/s" {
 		t.Errorf("got %q, %v", &b, err)
@@ -102,6 +103,43 @@ func TestProgress(t *testing.T) {
 	var none *Progress
 	none.Add(1)
 	none.End()
+}
+
+// TestProgressFits: whatever the width, also if it changes, the line is shorter.
+func TestProgressFits(t *testing.T) {
+	const name = "nightly-29000000-x7k2p/日本語/out/log.txt"
+	now, columns := time.Unix(1000, 0), 0
+	p := newProgress(nil, func() time.Time { return now }, func() int { return columns }, name, 50<<20, 200<<20)
+	now = now.Add(time.Second)
+	p.done += 50 << 20
+	for columns = range 80 {
+		if line := p.line(now); Width(line) >= max(1, columns) {
+			t.Errorf("%d columns: %q has %d", columns, line, Width(line))
+		}
+	}
+	for at, want := range map[int]string{
+		80: name + ": 50 %, 100 MiB, 50 MiB/s", 60: "nightly-29000000...語/out/log.txt: 50 %, 100 MiB, 50 MiB/s",
+		40: "nightl...g.txt: 50 %, 100 MiB, 50 MiB/s", 30: "50 %, 100 MiB, 50 MiB/s", 20: "50 %, 100 MiB", 10: "50 %", 3: "50", 1: "", 0: "",
+	} {
+		if columns = at; p.line(now) != want {
+			t.Errorf("%d columns: %q, want %q", at, p.line(now), want)
+		}
+	}
+}
+
+func TestWidth(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "größer": 6, "日本語": 6, "ｆ": 2, "e\u0301": 1, "🙂x": 3, `\x1b`: 4} {
+		if got := Width(text); got != want {
+			t.Errorf("Width(%q) is %d, want %d", text, got, want)
+		}
+	}
+	for columns, want := range map[int]string{
+		-1: "", 0: "", 2: "..", 3: "...", 4: "a...", 5: "a...h", 6: "a...h", 7: "a...gh", 8: "a日...gh", 12: "a日本cdefgh",
+	} {
+		if got := Shorten("a日本cdefgh", columns); got != want {
+			t.Errorf("%d columns: %q, want %q", columns, got, want)
+		}
+	}
 }
 
 func TestIsTerminal(t *testing.T) {
