@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -18,15 +22,20 @@ import (
 	"github.com/katbox/katbox/internal/verbs"
 )
 
-// completeVerb is what shells call with the words of a command line. Its flags are not those of the
-// program.
-const completeVerb = "__complete"
+// completeVerb is what shells call with the words of a command line. It runs this program with
+// candidatesVerb and the same words. The flags of both are not those of the program.
+const (
+	completeVerb   = "__complete"
+	candidatesVerb = "__candidates"
+)
 
 const (
-	// completeLimit is how long a shell waits for names of the cluster.
+	// completeLimit is how long a shell waits, whatever the kubeconfig names and the cluster does.
 	completeLimit = 3 * time.Second
+	// candidatesLimit is how long names are looked for. What came until then is offered.
+	candidatesLimit = completeLimit - 500*time.Millisecond
 	// mostCandidates is how many names are offered.
-	mostCandidates = 200
+	mostCandidates = 1000
 )
 
 // How a shell goes on behind the candidates, as cobra writes it.
@@ -39,6 +48,8 @@ const (
 // completion is a command line that is being typed.
 type completion struct {
 	program verbs.Program
+	// flags are those of the verb, with the values that they have so far.
+	flags *pflag.FlagSet
 	// before are the words so far, and word is the one at the cursor.
 	before []string
 	word   string
@@ -48,13 +59,32 @@ type completion struct {
 	directive  int
 }
 
-// complete writes what the last of words may become, each in a line, and then the directive.
-func complete(ctx context.Context, p verbs.Program, words []string, stdout io.Writer) int {
+// complete writes what [candidates] writes. That runs in a process of its own without a terminal: the
+// kubeconfig may name a program that waits for a login, which ends with all that it started once the
+// limit is over, and can neither ask the user nor write into the command line.
+func complete(ctx context.Context, words []string, stdout io.Writer) int {
+	ctx, cancel := context.WithTimeout(ctx, completeLimit)
+	defer cancel()
+	found := fmt.Appendf(nil, ":%d\n", noFiles)
+	if self, err := os.Executable(); err == nil {
+		cmd := exec.CommandContext(ctx, self, append([]string{candidatesVerb}, words...)...)
+		runAlone(cmd)
+		if out, err := cmd.Output(); err == nil {
+			found = out
+		}
+	}
+	_, _ = stdout.Write(found) // a shell that has gone needs nothing
+	return 0
+}
+
+// candidates writes what the last of words may become, each in a line, and then the directive.
+func candidates(ctx context.Context, p verbs.Program, words []string, stdout io.Writer) int {
+	endTogether()
 	c := completion{program: p, directive: noFiles, seen: map[string]bool{}}
 	if len(words) > 0 {
 		c.before, c.word = words[:len(words)-1], words[len(words)-1]
 	}
-	ctx, cancel := context.WithTimeout(ctx, completeLimit)
+	ctx, cancel := context.WithTimeout(ctx, candidatesLimit)
 	defer cancel()
 	c.find(ctx)
 	for _, candidate := range c.candidates {
@@ -64,9 +94,11 @@ func complete(ctx context.Context, p verbs.Program, words []string, stdout io.Wr
 	return 0
 }
 
-// offer adds a candidate if it begins with the word, and reports whether more are wanted.
+// offer adds a candidate if it begins with the word, and reports whether more are wanted. Whoever wrote a
+// file chose its name, and shells put candidates into the command line as they are; that of kubectl for bash
+// even runs the commands in them. So only those are offered in which no shell sees anything but a word.
 func (c *completion) offer(text, description string) bool {
-	if strings.HasPrefix(text, c.word) && terminal.IsPlain(text) && !c.seen[text] {
+	if strings.HasPrefix(text, c.word) && isWord(text) && !c.seen[text] {
 		c.seen[text] = true
 		if description != "" {
 			text += "\t" + terminal.Clean(description)
@@ -76,15 +108,28 @@ func (c *completion) offer(text, description string) bool {
 	return len(c.candidates) < mostCandidates
 }
 
+// isWord reports whether a text is one word in every shell, and stands for itself.
+func isWord(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+=,", r)
+	})
+}
+
 // find finds the candidates.
 func (c *completion) find(ctx context.Context) {
 	verb, words := c.verb()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.SetOutput(io.Discard)
 	if verb == nil {
 		(&connection{}).define(flags)
+		words = c.before
 	} else {
 		verb.Define(flags)
 	}
+	// A user sees what is wrong when the command runs. Here the value of the last flag may still be missing.
+	wrong := flags.Parse(words)
+	c.flags = flags
 	if flag := c.awaited(flags); flag != nil {
 		c.value(ctx, flag.Name)
 		return
@@ -97,12 +142,9 @@ func (c *completion) find(ctx context.Context) {
 		c.verbs()
 		return
 	}
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.SetOutput(io.Discard)
-	if flags.Parse(words) != nil {
-		return // a user sees what is wrong when the command runs
+	if wrong == nil {
+		c.argument(ctx, *verb)
 	}
-	c.argument(ctx, *verb, flags.NArg())
 }
 
 // verb returns the verb of the command line, and the words behind it; nil if there is none yet.
@@ -212,15 +254,24 @@ func namespacesOf(config clientcmdapi.Config) (names []string) {
 func (c *completion) connection() *connection {
 	var found connection
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.SetOutput(io.Discard)
 	found.define(flags)
-	_ = flags.Parse(c.before) // what was understood so far is enough for names
+	c.flags.Visit(func(f *pflag.Flag) {
+		own := flags.Lookup(f.Name)
+		if own == nil {
+			return
+		}
+		if list, isList := f.Value.(pflag.SliceValue); isList {
+			_ = own.Value.(pflag.SliceValue).Replace(list.GetSlice()) // a value that was taken once
+		} else {
+			_ = own.Value.Set(f.Value.String())
+		}
+	})
 	return &found
 }
 
-// argument offers what a verb takes as its argument at a place.
-func (c *completion) argument(ctx context.Context, v verbs.Verb, place int) {
+// argument offers what a verb takes as its next argument.
+func (c *completion) argument(ctx context.Context, v verbs.Verb) {
+	place, contents := c.flags.NArg(), strings.Contains(v.Arguments, "TARGET:PATH")
 	switch {
 	case v.Name == completionName:
 		for _, shell := range shellNames() {
@@ -228,9 +279,11 @@ func (c *completion) argument(ctx context.Context, v verbs.Verb, place int) {
 		}
 	case v.Name == "cp" && place > 0:
 		c.directive = otherwiseFiles
-	case place >= v.Most || !strings.Contains(v.Arguments, "TARGET") || strings.Contains(c.word, ":"):
-	default:
-		c.targets(ctx, strings.Contains(v.Arguments, "TARGET:PATH"))
+	case place >= v.Most || !strings.Contains(v.Arguments, "TARGET"):
+	case !strings.Contains(c.word, ":"):
+		c.targets(ctx, contents)
+	case strings.Contains(v.Arguments, ":PATH"):
+		c.paths(ctx, contents)
 	}
 }
 

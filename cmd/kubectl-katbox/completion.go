@@ -122,8 +122,9 @@ _kubectl_katbox() {
 			COMPREPLY+=("${line%%$'\t'*}")
 		fi
 	done < <(kubectl-katbox ` + completeVerb + ` "${words[@]:1}" 2>/dev/null)
-	# bash breaks words at colons and equal signs, and replaces the last part alone.
-	local part=${last##*[:=]}
+	# bash may break words at colons and equal signs, and replaces the last part alone.
+	local breaks=${COMP_WORDBREAKS//[^:=]/} part=$last
+	[[ $breaks ]] && part=${last##*[$breaks]}
 	local keep=${last%"$part"} i
 	for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$keep"}; done
 	((directive & 2)) && compopt -o nospace

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestComplete: the words so far and the one at the cursor, and what is offered.
@@ -52,6 +55,9 @@ func TestComplete(t *testing.T) {
 		{"rm pod/w", []string{"pod/weekly-z9y8x", "pod/web-0"}, true, "4"},
 		{"rm -n etl _", []string{names[4], "job/load"}, true, "4"},
 		{"--context etl rm _", []string{names[4], "job/load"}, true, "4"},
+		{"cat --as-group a --as-group b --as admin --as-user-extra x=y -n etl _", []string{names[4] + ":", "job/load:"}, true, "6"},
+		{"tail -n 100 job/n", []string{"job/nightly:"}, true, "6"},
+		{"tail -n etl job/_", []string{"job/load:"}, true, "6"},
 		{"rm -A load", []string{names[4]}, true, "4"},
 		{"rm web-0 _", nil, true, "4"},
 		{"rm web-0:", nil, true, "4"},
@@ -64,7 +70,7 @@ func TestComplete(t *testing.T) {
 			words[i] = strings.Trim(words[i], "_")
 		}
 		var out strings.Builder
-		code := run(t.Context(), append([]string{"kubectl-katbox", "__complete"}, words...), strings.NewReader(""), &out, &out)
+		code := run(t.Context(), append([]string{"kubectl-katbox", "__candidates"}, words...), strings.NewReader(""), &out, &out)
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		var got []string
 		for _, line := range lines[:len(lines)-1] {
@@ -74,6 +80,82 @@ func TestComplete(t *testing.T) {
 		missing := slices.DeleteFunc(slices.Clone(row.want), func(want string) bool { return slices.Contains(got, want) })
 		if code != 0 || len(missing) > 0 || row.only && len(got) != len(row.want) || lines[len(lines)-1] != ":"+row.then {
 			t.Errorf("%q: code %d\n%swant %q :%s", row.words, code, out.String(), row.want, row.then)
+		}
+	}
+}
+
+// TestCompletePaths: what is in the directory that a path names so far, of the newest volume that the target matches.
+func TestCompletePaths(t *testing.T) {
+	c := clustertest.New(t)
+	n := c.Node("n1")
+	name, dir := n.Put(1, "ci", "nightly", "nightly-x7k2p")
+	_, older := n.Put(100, "ci", "nightly", "nightly-a2b3c", func(d *volume.Description) { d.Record.VolumeName = "cache" })
+	someFiles(t, dir)
+	write(t, dir+"/out/part 1", "1")
+	write(t, dir+"/out/part\n2", "2")
+	for _, special := range "$`\"'\\*?[]{}()<>|&;!#~^\t" {
+		write(t, fmt.Sprintf("%s/odd/a%cb", dir, special), "")
+	}
+	write(t, dir+"/odd/ü", "")
+	write(t, dir+"/12:00.log", "3")
+	write(t, older+"/old", "4")
+	must(t, os.Symlink("log.txt", dir+"/out/last"))
+	t.Setenv("KUBECONFIG", c.Kubeconfig("eve"))
+	for _, row := range []struct {
+		verb, word string
+		want       []string
+		then       string
+	}{
+		{"ls", "nightly-x7k2p:", []string{"nightly-x7k2p:12:00.log", "nightly-x7k2p:link", "nightly-x7k2p:odd/", "nightly-x7k2p:out/"}, "6"},
+		{"ls", "job/nightly:ou", []string{"job/nightly:out/"}, "6"},
+		{"ls", "job/nightly:/ou", []string{"job/nightly:/out/"}, "6"},
+		{"ls --volume cache", "job/nightly:", []string{"job/nightly:old"}, "4"},
+		{"ls --volume none", "job/nightly:", nil, "4"},
+		{"stat", name + ":.", []string{name + ":.cache/"}, "6"},
+		{"cat", name + ":", []string{name + ":12:00.log", name + ":odd/", name + ":out/"}, "6"},
+		{"cat", name + ":out", []string{name + ":out/"}, "6"},
+		{"cat", name + ":out/", []string{name + ":out/deep/", name + ":out/log.txt"}, "6"},
+		{"cat", name + ":odd/", []string{name + ":odd/ü"}, "4"},
+		{"cat", name + "::odd/a%24", []string{name + "::odd/a%24b"}, "4"},
+		{"cat", name + ":out/l", []string{name + ":out/log.txt"}, "4"},
+		{"cat", name + ":12:", []string{name + ":12:00.log"}, "4"},
+		{"cat", name + "::out/p", []string{name + "::out/part%0A2", name + "::out/part%201"}, "6"},
+		{"cat", name + "::", []string{name + "::12%3A00.log", name + "::odd/", name + "::out/"}, "6"},
+		{"cat x:y", name + ":out/l", []string{name + ":out/log.txt"}, "4"},
+		{"tail -n 3", name + ":out/l", []string{name + ":out/log.txt"}, "4"},
+		{"stat", name + ":out/l", []string{name + ":out/last", name + ":out/log.txt"}, "6"},
+		{"cp", name + ":out/d", []string{name + ":out/deep/"}, "6"},
+		{"ui", name + ":out/d", []string{name + ":out/deep/"}, "6"},
+		{"ls", name + ":none/", nil, "6"},
+		{"ls", name + ":../", nil, "4"},
+		{"ls", "none:", nil, "4"},
+		{"ls", "none/none:", nil, "4"},
+		{"rm", name + ":o", nil, "4"},
+		{"cp " + name, name + ":o", nil, "0"},
+	} {
+		var out strings.Builder
+		words := append(append([]string{"kubectl-katbox", "__candidates"}, strings.Fields(row.verb)...), row.word)
+		code := run(t.Context(), words, strings.NewReader(""), &out, &out)
+		want := strings.Join(append(slices.Clone(row.want), ":"+row.then+"\n"), "\n")
+		if code != 0 || out.String() != want {
+			t.Errorf("%s %s: code %d\n%swant\n%s", row.verb, row.word, code, &out, want)
+		}
+	}
+}
+
+// TestCompletePathsOfManyFiles offers some of them.
+func TestCompletePathsOfManyFiles(t *testing.T) {
+	c := clustertest.New(t)
+	name, dir := c.Node("n1").Put(1, "ci", "nightly", "nightly-x7k2p")
+	for i := range mostCandidates + 10 {
+		must(t, os.WriteFile(fmt.Sprintf("%s/f%04d", dir, i), nil, 0o644))
+	}
+	t.Setenv("KUBECONFIG", c.Kubeconfig("eve"))
+	for word, want := range map[string]int{":": mostCandidates, ":f100": 10, ":f1001": 1} {
+		var out strings.Builder
+		code := run(t.Context(), []string{"kubectl-katbox", "__candidates", "ls", name + word}, strings.NewReader(""), &out, &out)
+		if got := strings.Count(out.String(), "\n") - 1; code != 0 || got != want {
+			t.Errorf("%s: code %d, %d candidates, want %d", word, code, got, want)
 		}
 	}
 }
@@ -118,6 +200,26 @@ func TestCompletionScripts(t *testing.T) {
 	u.wantFailure(verbs.CodeUsage, []string{"bash", "--install"}, "completion")
 	u.wantFailure(verbs.CodeUsage, []string{`"tcsh"`, "fish"}, "completion", "tcsh")
 	u.wantFailure(verbs.CodeUsage, []string{"--install is for all shells"}, "completion", "--install", "bash")
+}
+
+// TestCompletionInBash: what bash puts into the command line behind what it takes for a word.
+func TestCompletionInBash(t *testing.T) {
+	_, script, _ := user{t: t}.run("completion", "bash")
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "kubectl-katbox"), []byte(`#!/bin/sh
+printf '%s\n' web-0:12:00.log web-0:12:out/ "web-0:12:$#	what it is" :6
+`), 0o755), os.WriteFile(filepath.Join(dir, "script"), []byte(script), 0o600))
+	for breaks, want := range map[string]string{
+		` "'><=;|&(:`: "00.log\nout/\n3\n", ` "'><;|&(`: "web-0:12:00.log\nweb-0:12:out/\nweb-0:12:3\n",
+	} {
+		cmd := exec.Command("bash", "-c", `compopt() { echo "$@" >&2; }; source "$1"
+COMP_WORDBREAKS=$2 COMP_LINE="kubectl-katbox cat web-0:12:x" COMP_POINT=28
+_kubectl_katbox; printf '%s\n' "${COMPREPLY[@]}"`, "bash", filepath.Join(dir, "script"), breaks)
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+		if said, err := cmd.Output(); err != nil || string(said) != want {
+			t.Errorf("%s: %v, %q, want %q", breaks, err, said, want)
+		}
+	}
 }
 
 // TestInstallCompletion writes what kubectl calls beside the program that is on PATH.

@@ -36,8 +36,13 @@ func main() {
 // run is the whole program. args begin with the name that it was called by.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := program(args[0])
-	if args = args[1:]; len(args) > 0 && args[0] == completeVerb {
-		return complete(ctx, p, args[1:], stdout)
+	if args = args[1:]; len(args) > 0 {
+		switch args[0] {
+		case completeVerb:
+			return complete(ctx, args[1:], stdout)
+		case candidatesVerb:
+			return candidates(ctx, p, args[1:], stdout)
+		}
 	}
 	if len(args) > 0 && args[0] == "--version" {
 		args = append([]string{"version", "--client"}, args[1:]...)

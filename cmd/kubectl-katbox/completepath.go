@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/cluster"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+// entriesAtOnce is how many entries of a directory one request of a completion lists.
+const entriesAtOnce = 10_000
+
+// paths offers what is in the directory that the word names so far, of the newest volume that the target
+// matches: which one is meant, the command itself asks. contents says that the verb reads what it is given.
+func (c *completion) paths(ctx context.Context, contents bool) {
+	head, path, _ := strings.Cut(c.word, ":")
+	t, err := parseTarget(head)
+	if err != nil {
+		return
+	}
+	// Behind one more colon a path is percent-encoded. So are offered there the names that offer refuses.
+	encoded := strings.HasPrefix(path, ":")
+	above := path[:max(strings.LastIndexByte(path, '/')+1, len(path)-len(strings.TrimPrefix(path, ":")))]
+	ref, err := verbs.ParsePath(above)
+	if err != nil {
+		return
+	}
+	client, namespace, err := c.connection().open()
+	if err != nil {
+		return
+	}
+	s := &session{Session: &verbs.Session{Stderr: io.Discard}, client: client, namespace: namespace, warned: map[string]bool{}}
+	v, found := c.newest(ctx, s, t)
+	if !found {
+		return
+	}
+	c.directive = noFiles | noSpace
+	_ = eachEntry(ctx, client, v, ref, func(entry api.Entry) bool {
+		path, err := paths.ParseRef(entry.Ref)
+		name, part := path.Base(), path.Base()
+		if encoded {
+			part = entry.Ref[strings.LastIndexByte(entry.Ref, '/')+1:]
+		}
+		typed := c.word[len(head)+1+len(above):]
+		switch {
+		case err != nil || contents && entry.Type != api.Directory && entry.Type != api.File:
+			return true
+		case strings.HasPrefix(name, ".") && !strings.HasPrefix(typed, "."):
+			return true // as ls
+		case above == "" && strings.HasPrefix(part, ":"):
+			return true // only an encoded path can begin so
+		case entry.Type == api.Directory:
+			part += "/"
+		}
+		return c.offer(head+":"+above+part, "")
+	}) // what came until an error is offered
+	if len(c.candidates) == 1 && !strings.HasSuffix(c.candidates[0], "/") {
+		c.directive = noFiles
+	}
+}
+
+// newest returns the volume that a target matches, or the newest of them.
+func (c *completion) newest(ctx context.Context, s *session, t target) (v resource.RetainedVolume, found bool) {
+	var chosen choice
+	chosen.volume, _ = c.flags.GetString("volume") // a verb that has no such flag has all volumes
+	chosen.selector, _ = c.flags.GetString("selector")
+	_, err := chosen.each(ctx, s, t, func(item resource.RetainedVolume) error {
+		v, found = item, true
+		return cluster.ErrEnough
+	})
+	return v, found && err == nil
+}
+
+// eachEntry calls f with each entry of a directory, until it returns false.
+func eachEntry(ctx context.Context, client *cluster.Client, v resource.RetainedVolume, ref string, f func(api.Entry) bool) error {
+	for q := (api.FilesQuery{Path: ref, Limit: entriesAtOnce}); ; {
+		page, err := client.Files(ctx, cluster.ID(v.Namespace, v.Name), q)
+		if err != nil {
+			return err
+		}
+		for _, entry := range page.Entries {
+			if !f(entry) {
+				return nil
+			}
+		}
+		if page.Continue == "" {
+			return nil
+		}
+		q.Continue = page.Continue
+	}
+}
