@@ -24,7 +24,7 @@ func TestVolumesOnArrays(t *testing.T) {
 		t.Errorf("list -o name: %s", stdout)
 	}
 	_, stdout, stderr := vic.run("list", "pvc/data", "-o", "wide")
-	for _, part := range []string{name, "pvc/data", "10 GiB", "5h", "in 18h", "pool/berlin (fast)"} {
+	for _, part := range []string{name, "pvc/data", "10 GiB", "5h ago", "in 18h59m", "pool/berlin (fast)"} {
 		if !strings.Contains(stdout, part) {
 			t.Errorf("list -o wide has no %q:\n%s%s", part, stdout, stderr)
 		}

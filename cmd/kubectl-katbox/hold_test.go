@@ -19,10 +19,10 @@ func TestPin(t *testing.T) {
 	c, names := nightly(t)
 	kim, vic := as(t, c, "kim"), as(t, c, "vic")
 	code, stdout, stderr := kim.run("pin", "--last", "job/nightly", "--for", "60h", "--reason", "post-mortem")
-	if code != 0 || stdout != "" || !strings.HasPrefix(stderr, "pinned volume scratch of pod ci/nightly-x7k2p; it expires in 2d (") {
+	if code != 0 || stdout != "" || !strings.HasPrefix(stderr, "pinned volume scratch of pod ci/nightly-x7k2p; it expires in 2d1") {
 		t.Errorf("pin: code %d, %q, %q", code, stdout, stderr)
 	}
-	if _, stdout, _ := vic.run("list", "job/nightly"); strings.Count(stdout, "in 2d (pinned)\n") != 1 {
+	if _, stdout, _ := vic.run("list", "job/nightly"); strings.Count(stdout, "h (pinned)\n") != 1 {
 		t.Errorf("list:\n%s", stdout)
 	}
 	if _, stdout, _ := vic.run("stat", names[0]); !strings.Contains(stdout, "pinned until ") ||

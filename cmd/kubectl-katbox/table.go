@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,18 +48,12 @@ func (t volumeTable) row(v *resource.RetainedVolume, first ...string) {
 	t.Row(cells...)
 }
 
-// owner returns the controller of a pod: "job/nightly-29000000". One with a question mark is guessed from
-// the pod's name. That of a claim's volume is the claim: "pvc/data".
+// owner returns the controller of a pod, or the claim of a volume, if it is known.
 func owner(o *resource.Owner) string {
-	switch {
-	case o == nil:
+	if o == nil {
 		return terminal.Unknown
-	case o.Kind == "PersistentVolumeClaim":
-		return "pvc/" + o.Name
-	case o.Guessed:
-		return strings.ToLower(o.Kind) + "/" + o.Name + "?"
 	}
-	return strings.ToLower(o.Kind) + "/" + o.Name
+	return o.String()
 }
 
 func size(v *resource.RetainedVolume) string {

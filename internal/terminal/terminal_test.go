@@ -41,8 +41,9 @@ func TestAges(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	for d, want := range map[time.Duration]string{
 		-time.Hour: "0s", 0: "0s", 119 * time.Second: "119s", 2 * time.Minute: "2m", 119 * time.Minute: "119m",
-		3*time.Hour + 59*time.Minute: "3h",
-		47 * time.Hour:               "47h", 48 * time.Hour: "2d", 300 * 24 * time.Hour: "300d",
+		3*time.Hour + 59*time.Minute: "3h59m", 12*time.Hour - 2*time.Second: "11h59m", 12*time.Hour + 59*time.Second: "12h",
+		47 * time.Hour: "47h", 48 * time.Hour: "2d", 71*time.Hour + 59*time.Minute: "2d23h", 72 * time.Hour: "3d",
+		240*time.Hour - 1: "9d23h", 240 * time.Hour: "10d", 300*24*time.Hour + time.Hour: "300d",
 	} {
 		if got := Ago(now, now.Add(-d)); got != want+" ago" {
 			t.Errorf("Ago of %v is %q, want %s ago", d, got, want)

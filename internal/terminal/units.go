@@ -44,15 +44,15 @@ func ParseSize(text string) (int64, error) {
 	return n * factor, nil
 }
 
-// Ago returns how long ago t is: "3h ago". A zero t is Unknown.
+// Ago returns how long ago t is: "3h20m ago". A zero t is Unknown.
 func Ago(now, t time.Time) string {
 	if t.IsZero() {
 		return Unknown
 	}
-	return span(now.Sub(t)) + " ago"
+	return Span(now.Sub(t)) + " ago"
 }
 
-// In returns how far away t is: "in 9h", or "now" if t is over. A zero t is Unknown.
+// In returns how far away t is: "in 8h59m", or "now" if t is over. A zero t is Unknown.
 func In(now, t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -60,18 +60,30 @@ func In(now, t time.Time) string {
 	case !t.After(now):
 		return "now"
 	}
-	return "in " + span(t.Sub(now))
+	return "in " + Span(t.Sub(now))
 }
 
-// span returns a duration in one unit, so that at least two of it are shown, except of seconds.
-func span(d time.Duration) string {
+const day = 24 * time.Hour
+
+// Span returns a duration in its largest unit and the next one, rounded down: 2d23h, 11h59m. Minutes and
+// seconds stand alone, and so do many days: 119m, 119s, 12d.
+func Span(d time.Duration) string {
+	two := func(unit time.Duration, name string, part time.Duration, partName string) string {
+		text := fmt.Sprintf("%d%s", d/unit, name)
+		if rest := d % unit / part; rest > 0 {
+			text += fmt.Sprintf("%d%s", rest, partName)
+		}
+		return text
+	}
 	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%ds", max(0, d/time.Second))
 	case d < 2*time.Hour:
 		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
+	case d < 2*day:
+		return two(time.Hour, "h", time.Minute, "m")
+	case d < 10*day:
+		return two(day, "d", time.Hour, "h")
 	}
-	return fmt.Sprintf("%dd", d/(24*time.Hour))
+	return fmt.Sprintf("%dd", d/day)
 }

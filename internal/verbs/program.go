@@ -54,7 +54,7 @@ type Session struct {
 	Stderr  io.Writer
 	// Shown says that Stdout is a terminal, Colors that it takes colors and the user wants them.
 	Shown, Colors bool
-	Now   func() time.Time
+	Now           func() time.Time
 }
 
 // Run runs the verb that args begin with. It returns the exit code of the process. Once ctx ends it

@@ -87,6 +87,7 @@ etl        nightly  scratch  -     60m ago   in 11h   -        %s
 etl        nightly  scratch  -     2h ago    in 10h   -        %s
 katbox cat: 2 retained volumes match etl/nightly: give one of these IDs, or --last for the newest
 `, id(2), id(1))
+	r.stderr, want = inHours(r.stderr), inHours(want)
 	if r != (result{"", want, verbs.CodeFailed}) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%s\nwant\n%s", r.code, r.stdout, r.stderr, want)
 	}

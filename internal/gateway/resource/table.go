@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/terminal"
@@ -167,13 +166,10 @@ func MetadataList(list *RetainedVolumeList) *metav1.PartialObjectMetadataList {
 }
 
 func ownerCell(o *Owner) string {
-	switch {
-	case o == nil:
+	if o == nil {
 		return "<none>"
-	case o.Guessed:
-		return o.Kind + "/" + o.Name + "?"
 	}
-	return o.Kind + "/" + o.Name
+	return o.String()
 }
 
 func sizeCell(bytes *int64) string {
@@ -187,7 +183,7 @@ func ageCell(t *metav1.Time, now time.Time) string {
 	if t.IsZero() {
 		return unknown
 	}
-	return duration.HumanDuration(max(0, now.Sub(t.Time)))
+	return terminal.Span(now.Sub(t.Time))
 }
 
 // holdCell says what a person has decided, and who.
@@ -216,7 +212,7 @@ func expiresCell(t *metav1.Time, now time.Time) string {
 	case !t.After(now):
 		return "now"
 	}
-	return duration.HumanDuration(t.Sub(now))
+	return terminal.Span(t.Sub(now))
 }
 
 // DeepCopyObject makes a volume one of the objects that a table may hold.

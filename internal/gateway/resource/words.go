@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -77,6 +79,18 @@ type Owner struct {
 	JobIndex string `json:"jobIndex,omitempty"`
 	// Guessed says that the kind and the name come from the pod's name alone.
 	Guessed bool `json:"guessed"`
+}
+
+// String returns the owner as a target of kubectl katbox names it: "job/nightly". One with a question mark
+// is guessed from the pod's name. That of a claim's volume is the claim: "pvc/data".
+func (o Owner) String() string {
+	switch {
+	case o.Kind == "PersistentVolumeClaim":
+		return "pvc/" + o.Name
+	case o.Guessed:
+		return strings.ToLower(o.Kind) + "/" + o.Name + "?"
+	}
+	return strings.ToLower(o.Kind) + "/" + o.Name
 }
 
 // Status is how the volume is now.
