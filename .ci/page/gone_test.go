@@ -21,7 +21,7 @@ func TestGone(t *testing.T) {
 	v.press(kb.Enter)
 	v.wait("its address is shown, with the search", `location.hash === "#/ci?view=gone&q=train-llm"`)
 	for _, text := range []string{
-		c.earlyPod, "early: no bytes left", "1h of 12h", "20h ago", "One of them went before the end of what was promised",
+		c.earlyPod, "bytes: the disk ran short of space", "1h of 12h", "20h ago", "One of them went before the end of what was promised",
 	} {
 		v.sees(text)
 	}

@@ -69,10 +69,5 @@ func errPublishedAgain(id volume.ID) error {
 
 // errDeleted is why a volume cannot be read that was ordered to be deleted.
 func errDeleted(id volume.ID, reason volume.Reason) error {
-	why := map[volume.Reason]string{
-		volume.Expired: "has expired", volume.ForBytes: "was evicted for bytes", volume.ForInodes: "was evicted for inodes",
-		volume.ForNamespace: "was evicted, its namespace retains too much", volume.ForFloor: "was evicted, the disk was all but full",
-		volume.Purged: "was purged", volume.ForReleased: "was released",
-	}[reason]
-	return fmt.Errorf("%w: volume %s %s", volume.ErrGone, id, why)
+	return fmt.Errorf("%w: volume %s was deleted (%s)", volume.ErrGone, id, volume.ReasonInWords(reason.String()))
 }

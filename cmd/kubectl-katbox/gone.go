@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/terminal"
 	"github.com/katbox/katbox/internal/verbs"
@@ -47,7 +48,7 @@ func (s *session) goneRow(table *terminal.Table, v *resource.RetainedVolume, wid
 		cells = append(cells, v.Namespace)
 	}
 	cells = append(cells, v.Name, owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v), terminal.Ago(s.Now(), g.At.Time),
-		verbs.KeptOf(g.Kept, g.Promised))
+		duration.KeptOf(g.Kept, g.Promised))
 	if wide {
 		cells = append(cells, verbs.Known(v.Spec.PodName), verbs.Known(v.Spec.VolumeName), v.Spec.NodeName, verbs.Known(v.Spec.PodUID))
 	}

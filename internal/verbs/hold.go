@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -80,29 +79,17 @@ func ByWhom(by, why string) string {
 	return text
 }
 
-// reasons are why a volume is gone, for people.
-var reasons = map[string]string{
-	volume.Expired.String():      "expired",
-	volume.ForBytes.String():     "early: no bytes left",
-	volume.ForInodes.String():    "early: no inodes left",
-	volume.ForNamespace.String(): "early: its namespace retained too much",
-	volume.ForFloor.String():     "early: the disk was nearly full",
-}
-
 // mostWhy is how many characters of why a volume is gone a table shows.
 const mostWhy = 120
 
 // WhyGone says why a volume is gone, and who wanted that, in a cell of a table: a long reason is cut.
 func WhyGone(reason, by, why string) string {
-	text := []rune(cmp.Or(reasons[reason], reason) + ByWhom(by, why))
+	text := []rune(volume.ReasonInWords(reason) + ByWhom(by, why))
 	if len(text) > mostWhy {
 		return string(text[:mostWhy]) + "..."
 	}
 	return string(text)
 }
-
-// KeptOf says how long a volume was kept, of how long it was to be.
-func KeptOf(kept, promised string) string { return Known(kept) + " of " + Known(promised) }
 
 // TermsInFull are the rows that say what a volume was promised.
 func TermsInFull(lifespan, succeeded, retain string, bytes, inodes int64, notEnforced bool) (rows [][]string) {

@@ -230,10 +230,25 @@ func (r Reason) Early() bool {
 	return r == ForBytes || r == ForInodes || r == ForNamespace || r == ForFloor
 }
 
-// String returns the reason in one word.
+// String returns the reason in one word: that of the API, of metrics, and of logs.
 func (r Reason) String() string {
 	if r <= Interrupted {
 		return [...]string{"expired", "bytes", "inodes", "purged", "released", "namespace", "floor", "interrupted"}[r]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
+
+// ReasonInWords returns the word of a reason, and for people what it means. A word that is not known stays.
+func ReasonInWords(reason string) string {
+	meaning := map[string]string{
+		ForBytes.String():     "the disk ran short of space",
+		ForInodes.String():    "the disk ran short of inodes",
+		ForNamespace.String(): "it retained too much",
+		ForFloor.String():     "the disk was nearly full",
+		Interrupted.String():  "its deletion was cut short, and finished later",
+	}[reason]
+	if meaning == "" {
+		return reason
+	}
+	return reason + ": " + meaning
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/terminal"
 	"github.com/katbox/katbox/internal/verbs"
 )
@@ -90,7 +91,7 @@ func goneRow(s *session, table *terminal.Table, v api.GoneVolume, wide bool) {
 	}
 	cells := []string{
 		verbs.Known(v.Namespace), verbs.Known(v.Pod), verbs.Known(v.Volume.Volume), size, verbs.Known(v.Outcome),
-		terminal.Ago(s.Now(), v.GoneAt), verbs.KeptOf(v.Kept, v.Promised), verbs.WhyGone(v.Reason, v.By, v.Why),
+		terminal.Ago(s.Now(), v.GoneAt), duration.KeptOf(v.Kept, v.Promised), verbs.WhyGone(v.Reason, v.By, v.Why),
 	}
 	if wide {
 		cells = append([]string{v.ID}, cells...)

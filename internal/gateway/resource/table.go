@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // unknown is what kubectl shows for what is not known.
@@ -92,7 +94,7 @@ var goneColumns = []column{
 	{
 		metav1.TableColumnDefinition{Name: "Kept", Type: "string", Description: "How long the volume was kept, of how long it was to be kept."},
 		func(v *RetainedVolume, _ time.Time) string {
-			return v.Status.Gone.Kept + " of " + v.Status.Gone.Promised
+			return duration.KeptOf(v.Status.Gone.Kept, v.Status.Gone.Promised)
 		},
 	},
 	{
@@ -199,10 +201,11 @@ func holdCell(h *Hold) string {
 
 // whyCell says why a volume was deleted, and who wanted it.
 func whyCell(g *Gone) string {
-	if g.By == "" {
-		return g.Reason
+	text := volume.ReasonInWords(g.Reason)
+	if g.By != "" {
+		text += " by " + g.By
 	}
-	return g.Reason + " by " + g.By
+	return text
 }
 
 func expiresCell(t *metav1.Time, now time.Time) string {

@@ -56,7 +56,7 @@ func TestFromGone(t *testing.T) {
 	early := v
 	early.Status.Gone = &Gone{At: v.Status.Gone.At, Reason: "bytes", Promised: "12h", Kept: "2h"}
 	table := Table(metav1.ListMeta{}, []RetainedVolume{v, early}, true, "", now)
-	for i, want := range []string{"60m, 2h of 12h, purged by bob", "60m, 2h of 12h, bytes"} {
+	for i, want := range []string{"60m, 2h of 12h, purged by bob", "60m, 2h of 12h, bytes: the disk ran short of space"} {
 		var cells []string
 		for j, cell := range table.Rows[i].Cells {
 			if name := table.ColumnDefinitions[j].Name; name == "Gone" || name == "Kept" || name == "Why" {

@@ -143,7 +143,7 @@ type Terms struct {
 // Gone says when and why a volume was deleted.
 type Gone struct {
 	At metav1.Time `json:"at"`
-	// Reason is expired, bytes, inodes, namespace, released or purged.
+	// Reason is expired, bytes, inodes, namespace, floor, released, purged or interrupted.
 	Reason string `json:"reason"`
 	// Promised is how long the volume was to be kept, Kept how long it was: 12h, 3d.
 	Promised string `json:"promised"`

@@ -47,7 +47,7 @@ test("a volume that is gone is found by why it went, and a retained one has noth
   const at = "2026-11-22T03:00:00Z";
   const gone = compact({ metadata, spec, status: { retainedAt: "2026-11-22T02:00:00Z", gone: { at, reason: "bytes", promised: "12h", kept: "1h", early: true } } });
   assert.deepEqual(gone.gone, { at: Date.parse(at), reason: "bytes", promised: "12h", kept: "1h", early: true, by: "", why: "", podUID: "5f1c" });
-  assert.match(gone.text, /no bytes left/);
+  assert.match(gone.text, /bytes: the disk ran short of space/);
   assert.equal(compact({ metadata, spec, status: {} }).gone, undefined);
 });
 

@@ -200,7 +200,7 @@ test("problems say which right is missing, and what to do", () => {
 
 test("what became of a volume is said in the words of the plugin", () => {
   for (const [gone, text] of [
-    [{ reason: "expired" }, "expired"], [{ reason: "floor", by: "", why: "" }, "early: the disk was nearly full"],
+    [{ reason: "expired" }, "expired"], [{ reason: "floor", by: "", why: "" }, "floor: the disk was nearly full"],
     [{ reason: "purged", by: "jane", why: "leaked" }, "purged by jane: leaked"], [{ reason: "purged", by: "x\u202e", why: "\x1b[31m" }, "purged by x\\u202e: \\x1b[31m"],
     [{ reason: "constructor" }, "constructor"],
   ]) assert.equal(whyGone(gone), text);
