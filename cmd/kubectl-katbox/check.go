@@ -19,7 +19,10 @@ func checkVerb() verbs.Verb {
 	return verbs.Verb{
 		Name:    "check",
 		Summary: "says whether you can list, read, keep and delete retained volumes, and what to do if not",
-		Notes: `Examples:
+		Notes: `Each line begins with ok, with failed for what does not work, or with denied for a right that you do not have.
+The line says what to do. Exit code 1 says that one has failed, or that you may not list, read or delete.
+
+Examples:
   kubectl katbox check          in the namespace
   kubectl katbox check -A       in all namespaces
   kubectl katbox check --as eve what another user may do, if you may impersonate`,
@@ -28,6 +31,13 @@ func checkVerb() verbs.Verb {
 		}),
 	}
 }
+
+// What a line begins with.
+const (
+	works  = "ok"
+	fails  = "failed"
+	denied = "denied"
+)
 
 // keepRole is the role with which volumes are pinned.
 const keepRole = "katbox-keep"
@@ -39,7 +49,7 @@ type check struct {
 }
 
 // errWrong: a check has shown what is wrong.
-var errWrong = errors.New("not all is well")
+var errWrong = errors.New("not everything works for you: see the lines that begin with failed or denied")
 
 // run checks one thing after the other, as each depends on the ones before.
 func (c *check) run(ctx context.Context) error {
@@ -50,7 +60,7 @@ func (c *check) run(ctx context.Context) error {
 	case err == nil:
 		c.ok("API server", fmt.Sprintf("%s knows you as %s", c.client.Server(), who))
 	case !verbs.HasCode(err, 404):
-		c.not("API server", said.Error())
+		c.failed("API server", said.Error())
 		return errWrong
 	default:
 		c.ok("API server", c.client.Server()+" answers; it is too old to say who you are")
@@ -58,12 +68,12 @@ func (c *check) run(ctx context.Context) error {
 	gateway, err := c.client.Gateway(ctx)
 	switch {
 	case err != nil:
-		c.not("gateway", c.client.Explain(ctx, "", err).Error())
+		c.failed("gateway", c.client.Explain(ctx, "", err).Error())
 	case !gateway.Installed:
-		c.not("gateway", "this cluster has no APIService "+cluster.APIService+"; "+cluster.Install)
+		c.failed("gateway", "this cluster has no APIService "+cluster.APIService+"; "+cluster.Install)
 		return errWrong
 	case !gateway.Available:
-		c.not("gateway", fmt.Sprintf("APIService %s is not available: %s; see kubectl -n katbox get pods", cluster.APIService, gateway.Reason))
+		c.failed("gateway", fmt.Sprintf("APIService %s is not available: %s; see kubectl -n katbox get pods", cluster.APIService, gateway.Reason))
 	default:
 		c.ok("gateway", "APIService "+cluster.APIService+" is available; it is "+known(gateway.Version))
 	}
@@ -103,19 +113,21 @@ func (c *check) rights(ctx context.Context) (lists bool, err error) {
 		case ctx.Err() != nil:
 			return false, ctx.Err()
 		case err != nil:
-			c.not(right.what, c.client.Explain(ctx, "", err).Error())
+			c.failed(right.what, c.client.Explain(ctx, "", err).Error())
 		case allowed:
 			c.ok(right.what, fmt.Sprintf("you may %s %s", object, where))
 			lists = lists || right.verb == "list"
 		case right.role == keepRole:
 			// No user has it by default, so nothing is wrong.
-			c.line("no ", right.what, fmt.Sprintf("you may not %s %s, so not pin: an administrator can give you the role %s",
+			c.line(denied, right.what, fmt.Sprintf(
+				"you may not %s %s, and so not pin, as most users: an administrator of the cluster can give you the role %s",
 				object, where, right.role))
 		default:
 			if reason != "" {
 				reason = " (" + reason + ")"
 			}
-			c.not(right.what, fmt.Sprintf("you may not %s %s%s: the role %s includes it", object, where, reason, right.role))
+			c.wrong++
+			c.line(denied, right.what, fmt.Sprintf("you may not %s %s%s: the role %s includes it", object, where, reason, right.role))
 		}
 	}
 	return lists, nil
@@ -126,14 +138,14 @@ func (c *check) nodes(ctx context.Context) {
 	page, err := c.client.List(ctx, cluster.Query{Namespace: c.namespace, Limit: 1})
 	switch {
 	case err != nil:
-		c.not("nodes", c.client.Explain(ctx, "", err).Error())
+		c.failed("nodes", c.client.Explain(ctx, "", err).Error())
 	case page.Fleet == nil:
-		c.not("nodes", "the gateway does not say which nodes are connected: it is of another version than this program ("+version+")")
+		c.failed("nodes", "the gateway does not say which nodes are connected: it is of another version than this program ("+version+")")
 	case page.Fleet.Nodes == 0:
-		c.not("nodes", "no node has connected to the gateway: see kubectl -n katbox get pods, and the daemons' flag --gateway")
+		c.failed("nodes", "no node has connected to the gateway: see kubectl -n katbox get pods, and the daemons' flag --gateway")
 	case page.Incomplete():
 		f := page.Fleet
-		c.not("nodes", fmt.Sprintf("%d of %d do not answer: %s; see kubectl get nodes, and kubectl -n katbox get pods -o wide",
+		c.failed("nodes", fmt.Sprintf("%d of %d do not answer: %s; see kubectl get nodes, and kubectl -n katbox get pods -o wide",
 			len(f.Missing)+f.MissingMore, f.Nodes, c.away(f)))
 	default:
 		c.ok("nodes", fmt.Sprintf("all %d are connected", page.Fleet.Nodes))
@@ -156,13 +168,13 @@ func (c *check) away(f *resource.Fleet) string {
 	return strings.Join(names, ", ")
 }
 
-func (c *check) ok(what, text string) { c.line("ok ", what, text) }
+func (c *check) ok(what, text string) { c.line(works, what, text) }
 
-func (c *check) not(what, text string) {
+func (c *check) failed(what, text string) {
 	c.wrong++
-	c.line("not", what, text)
+	c.line(fails, what, text)
 }
 
 func (c *check) line(result, what, text string) {
-	_, _ = io.WriteString(c.Stdout, fmt.Sprintf("%s  %-14s  %s\n", result, what, terminal.Clean(text))) // Stdout keeps its error
+	_, _ = io.WriteString(c.Stdout, fmt.Sprintf("%-6s  %-14s  %s\n", result, what, terminal.Clean(text))) // Stdout keeps its error
 }

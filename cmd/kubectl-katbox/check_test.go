@@ -19,37 +19,38 @@ func TestCheck(t *testing.T) {
 		lines []string
 	}{
 		"all is well": {"eve", "", nil, 0, []string{
-			"ok API server", "ok gateway", "ok list volumes", "ok see a volume", "ok list files", "ok read files", "ok delete volumes",
-			"no keep longer you may not patch retainedvolumes in namespace ci katbox-keep", "ok nodes all 2 are connected",
+			"ok API server", "ok gateway", "ok list volumes", "ok see a volume", "ok list files", "ok read files",
+			"ok delete volumes", "denied keep longer you may not patch retainedvolumes in namespace ci katbox-keep",
+			"ok nodes all 2 are connected",
 		}},
 		"view": {"vic", "", nil, 1, []string{
 			"ok API server knows you as vic", "ok gateway APIService v1alpha1.katbox.io is available; it is v1-gateway",
 			"ok list volumes in namespace ci", "ok see",
-			"not list files you may not get retainedvolumes/files in namespace ci: the role edit includes it",
-			"not read files you may not get retainedvolumes/log", "not delete volumes you may not delete retainedvolumes",
-			"no keep longer", "ok nodes",
+			"denied list files you may not get retainedvolumes/files in namespace ci: the role edit includes it",
+			"denied read files you may not get retainedvolumes/log", "denied delete volumes you may not delete retainedvolumes",
+			"denied keep longer", "ok nodes",
 		}},
 		"another namespace": {"vic", "-n etl", nil, 1, []string{
-			"ok API server", "ok gateway", "not list volumes", "not see a volume", "not list files", "not read files", "not delete volumes",
-			"no keep longer",
+			"ok API server", "ok gateway", "denied list volumes", "denied see a volume", "denied list files", "denied read files",
+			"denied delete volumes", "denied keep longer",
 		}},
 		"all namespaces": {"admin", "-A", nil, 0, []string{
 			"ok API server", "ok gateway", "ok list volumes in all namespaces", "ok see", "ok list files", "ok read", "ok delete",
 			"ok keep longer", "ok nodes",
 		}},
 		"a node is away": {"eve", "", func(c *clustertest.Cluster) { c.Lost("n2") }, 1, []string{
-			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "no keep longer",
-			"not nodes 1 of 2 do not answer: n2; see kubectl get nodes",
+			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "denied keep longer",
+			"failed nodes 1 of 2 do not answer: n2; see kubectl get nodes",
 		}},
 		"no gateway": {"eve", "", (*clustertest.Cluster).Uninstall, 1, []string{
-			"ok API server", "not gateway this cluster has no APIService v1alpha1.katbox.io; install Katbox",
+			"ok API server", "failed gateway this cluster has no APIService v1alpha1.katbox.io; install Katbox",
 		}},
 		"the gateway is down": {"eve", "", func(c *clustertest.Cluster) { c.Down(true) }, 1, []string{
-			"ok API server", "not gateway APIService v1alpha1.katbox.io is not available: the API server answered 503 Service Unavailable",
-			"ok list", "ok see", "ok list files", "ok read", "ok delete", "no keep longer",
+			"ok API server", "failed gateway APIService v1alpha1.katbox.io is not available: the API server answered 503 Service Unavailable",
+			"ok list", "ok see", "ok list files", "ok read", "ok delete", "denied keep longer",
 		}},
-		"no credentials": {"eve", "--token other", nil, 1, []string{"not API server does not accept your credentials"}},
-		"no API server":  {"eve", "-s https://127.0.0.1:1", nil, 1, []string{"not API server https://127.0.0.1:1 cannot be reached"}},
+		"no credentials": {"eve", "--token other", nil, 1, []string{"failed API server does not accept your credentials"}},
+		"no API server":  {"eve", "-s https://127.0.0.1:1", nil, 1, []string{"failed API server https://127.0.0.1:1 cannot be reached"}},
 		"an old API server": {"eve", "", func(c *clustertest.Cluster) {
 			c.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 				if strings.Contains(r.URL.Path, "selfsubjectreviews") {
@@ -60,7 +61,7 @@ func TestCheck(t *testing.T) {
 			})
 		}, 0, []string{
 			"ok API server too old to say who you are", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete",
-			"no keep longer", "ok nodes",
+			"denied keep longer", "ok nodes",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestCheck(t *testing.T) {
 			}
 			code, stdout, stderr := as(t, c, row.user).run(append([]string{"check"}, strings.Fields(row.args)...)...)
 			lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
-			if code != row.code || len(lines) != len(row.lines) || (code != 0) != strings.Contains(stderr, "not all is well") {
+			if code != row.code || len(lines) != len(row.lines) || (code != 0) != strings.Contains(stderr, "not everything works for you") {
 				t.Fatalf("code %d, %q\n%s", code, stderr, stdout)
 			}
 			for i, want := range row.lines {

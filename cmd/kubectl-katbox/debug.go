@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -100,7 +101,7 @@ func (s *session) debug(ctx context.Context, c *choice, o *debugOptions, text st
 	}
 	made, err := s.client.CreatePod(ctx, pod)
 	if err != nil {
-		return fmt.Errorf("make a pod in namespace %s: %w", v.Namespace, s.client.Explain(ctx, "", err))
+		return s.refused(ctx, v, user, err)
 	}
 	fmt.Fprintf(s.Stderr, "made pod %s\n", made.Metadata.Name)
 	if err := s.awaitPod(ctx, made, wait); err != nil {
@@ -110,6 +111,26 @@ func (s *session) debug(ctx context.Context, c *choice, o *debugOptions, text st
 	fmt.Fprintf(s.Stderr, "it has %s at %s, read-only, until it is deleted or for %s\n",
 		terminal.Clean(describe(v)), debugMount, duration.Format(length))
 	return nil
+}
+
+// refused says why a pod was not made, and what the user can do.
+func (s *session) refused(ctx context.Context, v resource.RetainedVolume, user podUser, err error) error {
+	found, profile, why := false, "", ""
+	if said := (*api.Error)(nil); errors.As(err, &said) {
+		// The API server's admission of pods says so in every version.
+		_, why, found = strings.Cut(said.Message, `violates PodSecurity "`)
+		profile, why, _ = strings.Cut(why, `": `)
+	}
+	switch {
+	case !found:
+		return fmt.Errorf("make a pod in namespace %s: %w", v.Namespace, s.client.Explain(ctx, "", err))
+	case user.uid == 0:
+		return fmt.Errorf("root wrote the files, and the namespace %s takes no pod that runs as root (PodSecurity %s): "+
+			"give --run-as 65534:65534 for a pod that sees what all users may read, or copy the files without a pod: %s cp %s DEST",
+			v.Namespace, profile, s.Program, v.Name)
+	}
+	return fmt.Errorf("the namespace %s does not take the pod (PodSecurity %s): %s; copy the files without a pod: %s cp %s DEST",
+		v.Namespace, profile, why, s.Program, v.Name)
 }
 
 // check checks the flags that need no cluster.

@@ -171,6 +171,29 @@ func TestDebugFails(t *testing.T) {
 	}
 }
 
+// TestDebugInARestrictedNamespace: what the API server says of a pod that runs as root becomes what to do.
+func TestDebugInARestrictedNamespace(t *testing.T) {
+	c, names := nightly(t)
+	c.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/pods") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Forbidden","code":403,`+
+			`"message":"pods \"katbox-debug-x2c4v\" is forbidden: violates PodSecurity \"restricted:latest\": `+
+			`runAsNonRoot != true (pod must not set securityContext.runAsNonRoot=false), runAsUser=0 (pod must not set runAsUser=0)"}`)
+		return true
+	})
+	eve := as(t, c, "eve")
+	eve.wantFailure(verbs.CodeFailed, []string{
+		"root wrote the files", "namespace ci takes no pod that runs as root (PodSecurity restricted:latest)",
+		"--run-as 65534:65534", "kubectl katbox cp " + names[0],
+	}, "debug", names[0], "--run-as", "0:0")
+	eve.wantFailure(verbs.CodeFailed, []string{"namespace ci does not take the pod (PodSecurity restricted:latest): runAsNonRoot != true",
+		"kubectl katbox cp " + names[0]}, "debug", names[0], "--run-as", "1000")
+}
+
 // TestDebugIsForbidden: without the right to make pods, or to list files, nothing is made.
 func TestDebugIsForbidden(t *testing.T) {
 	c, names := nightly(t)

@@ -134,7 +134,8 @@ func TestStat(t *testing.T) {
 	_, text, _ := eve.run("stat", "job/nightly")
 	for _, want := range []string{
 		"Name:       " + name + "\n", "Pod:        nightly-x7k2p\n", "Owner:      job/nightly\n", "Node:       n1\n", "Phase:      Retained\n",
-		"(2h30m ago)\n", "(in 2d2h), earlier than its lifespan: the disk fills up\n", "Size:       1.2 GiB (1288490189 bytes)\n", "Inodes:     17\n",
+		"(2h30m ago)\n",
+		"(in 2d2h), earlier than its lifespan: the disk fills up\n", "Size:       1.2 GiB (1288490189 bytes)\n", "Inodes:     17\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

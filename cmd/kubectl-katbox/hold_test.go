@@ -25,12 +25,22 @@ func TestPin(t *testing.T) {
 	if _, stdout, _ := vic.run("list", "job/nightly"); strings.Count(stdout, "h (pinned)\n") != 1 {
 		t.Errorf("list:\n%s", stdout)
 	}
+	// Its lifespan of 50 hours is longer.
+	if code, _, stderr := kim.run("pin", names[1], "--for", "2h", "--reason", "x"); code != 0 ||
+		!strings.HasPrefix(stderr, "pinned volume cache of pod ci/nightly-a2b3c: until 20") ||
+		!strings.Contains(stderr, " a disk that fills up does not make it go earlier. "+
+			"Its lifespan is longer than the pin: it expires in 2d2h (") {
+		t.Errorf("pin: code %d, %q", code, stderr)
+	}
 	if _, stdout, _ := vic.run("stat", names[0]); !strings.Contains(stdout, "pinned until ") ||
 		!strings.Contains(stdout, " by kim: post-mortem\n") {
 		t.Errorf("stat:\n%s", stdout)
 	}
 	if code, _, stderr := kim.run("unpin", names[0]); code != 0 ||
 		!strings.HasPrefix(stderr, "unpinned volume scratch of pod ci/nightly-x7k2p") {
+		t.Errorf("unpin: code %d, %q", code, stderr)
+	}
+	if code, _, stderr := kim.run("unpin", names[1]); code != 0 {
 		t.Errorf("unpin: code %d, %q", code, stderr)
 	}
 	if _, stdout, _ := vic.run("list", "job/nightly"); strings.Contains(stdout, "pinned") {

@@ -26,7 +26,7 @@ func pinVerb() verbs.Verb {
 				if err != nil {
 					return err
 				}
-				return s.decide(ctx, &c, args[0], "pinned", func(v resource.RetainedVolume) error {
+				return s.decide(ctx, &c, args[0], "pinned", until, func(v resource.RetainedVolume) error {
 					_, err := s.client.Pin(ctx, v.Namespace, v.Name, until, reason)
 					return err
 				})
@@ -35,8 +35,10 @@ func pinVerb() verbs.Verb {
 }
 
 // decide changes how long the volume of a target is kept, and says until when it is now. done is what is
-// done with it.
-func (s *session) decide(ctx context.Context, c *choice, text, done string, change func(resource.RetainedVolume) error) error {
+// done with it, pinned when a pin ends.
+func (s *session) decide(
+	ctx context.Context, c *choice, text, done string, pinned time.Time, change func(resource.RetainedVolume) error,
+) error {
 	t, err := wholeTarget(text, done)
 	if err != nil {
 		return err
@@ -53,6 +55,6 @@ func (s *session) decide(ctx context.Context, c *choice, text, done string, chan
 	if now, err := s.client.Get(ctx, v.Namespace, v.Name); err == nil { // else it is done all the same
 		expires = at(now.Status.ExpiresAt)
 	}
-	fmt.Fprintln(s.Stderr, verbs.Decided(s.Now(), done, describe(v), expires))
+	fmt.Fprintln(s.Stderr, verbs.Decided(s.Now(), done, describe(v), pinned, expires))
 	return nil
 }

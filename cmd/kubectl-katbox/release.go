@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -21,7 +22,7 @@ func releaseVerb() verbs.Verb {
 				if err := verbs.CheckReason(*reason); err != nil {
 					return err
 				}
-				return s.decide(ctx, &c, args[0], "released", func(v resource.RetainedVolume) error {
+				return s.decide(ctx, &c, args[0], "released", time.Time{}, func(v resource.RetainedVolume) error {
 					return s.client.Release(ctx, v.Namespace, v.Name, *reason)
 				})
 			}

@@ -21,11 +21,11 @@ func rmVerb() verbs.Verb {
 		Least:     1, Most: 1,
 		Notes: `Examples:
   kubectl katbox rm nightly-29000000-x7k2p                      asks before it deletes
-  kubectl katbox rm nightly-29000000-x7k2p.q3fd7k2m9c4a --yes   one volume, without a question`,
+  kubectl katbox rm nightly-29000000-x7k2p.q3fd7k2m9c4a --yes   one volume, without a question: for scripts`,
 		Define: inCluster(func(flags *pflag.FlagSet) action {
 			var c choice
 			c.define(flags)
-			yes := flags.BoolP("yes", "y", false, "do not ask")
+			yes := flags.BoolP("yes", "y", false, "do not ask; needed in a script, where nobody can be asked")
 			reason := verbs.DefineReason(flags)
 			return func(ctx context.Context, s *session, args []string) error {
 				return s.remove(ctx, &c, args[0], *yes, *reason)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -17,7 +18,7 @@ func unpinVerb() verbs.Verb {
 			var c choice
 			c.define(flags)
 			return func(ctx context.Context, s *session, args []string) error {
-				return s.decide(ctx, &c, args[0], "unpinned", func(v resource.RetainedVolume) error {
+				return s.decide(ctx, &c, args[0], "unpinned", time.Time{}, func(v resource.RetainedVolume) error {
 					_, err := s.client.Unpin(ctx, v.Namespace, v.Name)
 					return err
 				})

@@ -29,11 +29,20 @@ func decision(name, summary, notes string, define func(*pflag.FlagSet) Action) V
 	return Verb{Name: name, Arguments: "TARGET", Summary: summary, Least: 1, Most: 1, Notes: notes, Define: define}
 }
 
-// Decided says what was done with a volume, and when it expires now; a zero time is not known.
-func Decided(now time.Time, done, volume string, expires time.Time) string {
+// Decided says what was done with a volume, and when it expires now; a zero time is not known. pinned is
+// when a pin ends, and the zero time for all else.
+func Decided(now time.Time, done, volume string, pinned, expires time.Time) string {
 	text := done + " " + volume
+	when := ""
 	if !expires.IsZero() {
-		text += fmt.Sprintf("; it expires %s (%s)", terminal.In(now, expires), Moment(expires))
+		when = fmt.Sprintf("it expires %s (%s)", terminal.In(now, expires), Moment(expires))
+	}
+	switch {
+	case !pinned.IsZero() && expires.After(pinned):
+		text += fmt.Sprintf(": until %s a disk that fills up does not make it go earlier. Its lifespan is longer than the pin: %s",
+			Moment(pinned), when)
+	case when != "":
+		text += "; " + when
 	}
 	return terminal.Clean(text)
 }

@@ -21,6 +21,11 @@ func TestPin(t *testing.T) {
 	if r.code != 0 || r.stdout != "" || !strings.HasPrefix(r.stderr, "pinned volume cache of pod ci/build; it expires in 2d1") {
 		t.Errorf("pin: %+v", r)
 	}
+	// Its lifespan is longer.
+	if r := katbox(t, "pin", "etl/nightly-x7k2p", "--for", "1h", "--reason", "x"); r.code != 0 ||
+		!strings.Contains(r.stderr, "Its lifespan is longer than the pin: it expires in ") {
+		t.Errorf("pin: %+v", r)
+	}
 	if r := katbox(t, "ls", "ci"); !strings.Contains(r.stdout, "h (pinned)\n") {
 		t.Errorf("ls: %+v", r)
 	}

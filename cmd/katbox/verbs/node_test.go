@@ -230,7 +230,9 @@ func (n *node) decide(id volume.ID, change func(*volume.Description)) (volume.De
 func (n *node) hold(id volume.ID, kind volume.HoldKind, until time.Time, by, why string) (volume.Description, error) {
 	return n.decide(id, func(d *volume.Description) {
 		d.Record.Hold = volume.Hold{Kind: kind, For: until.Sub(d.Record.Unpublished), By: by, Why: why}
-		d.Deadline = until
+		if kind == volume.Released || d.Deadline.Before(until) {
+			d.Deadline = until
+		}
 	})
 }
 

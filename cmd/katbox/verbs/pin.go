@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -22,12 +23,17 @@ var pinVerb = verbs.Pin(`  katbox pin etl/nightly-x7k2q --for 48h --reason "post
 			if err != nil {
 				return err
 			}
-			return s.decide(ctx, c, args[0], "pinned", func(v api.Volume) (api.Volume, error) { return s.client.Pin(ctx, v.ID, until, reason) })
+			return s.decide(ctx, c, args[0], "pinned", until, func(v api.Volume) (api.Volume, error) {
+				return s.client.Pin(ctx, v.ID, until, reason)
+			})
 		}
 	}))
 
-// decide changes how long a volume is kept, and says until when it is now. done is what is done with it.
-func (s *session) decide(ctx context.Context, c choice, text, done string, change func(api.Volume) (api.Volume, error)) error {
+// decide changes how long a volume is kept, and says until when it is now. done is what is done with it,
+// pinned when a pin ends.
+func (s *session) decide(
+	ctx context.Context, c choice, text, done string, pinned time.Time, change func(api.Volume) (api.Volume, error),
+) error {
 	v, err := c.retained(ctx, s, text, done)
 	if err != nil {
 		return err
@@ -36,6 +42,6 @@ func (s *session) decide(ctx context.Context, c choice, text, done string, chang
 	if err != nil {
 		return s.explain(err)
 	}
-	fmt.Fprintln(s.Stderr, verbs.Decided(s.Now(), done, describe(v), at(now.ExpiresAt)))
+	fmt.Fprintln(s.Stderr, verbs.Decided(s.Now(), done, describe(v), pinned, at(now.ExpiresAt)))
 	return nil
 }

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -17,6 +18,8 @@ var releaseVerb = verbs.Release("", onNode(func(flags *pflag.FlagSet) action {
 		if err := verbs.CheckReason(*reason); err != nil {
 			return err
 		}
-		return s.decide(ctx, c, args[0], "released", func(v api.Volume) (api.Volume, error) { return s.client.Release(ctx, v.ID, *reason) })
+		return s.decide(ctx, c, args[0], "released", time.Time{}, func(v api.Volume) (api.Volume, error) {
+			return s.client.Release(ctx, v.ID, *reason)
+		})
 	}
 }))

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -13,6 +14,6 @@ var unpinVerb = verbs.Unpin("", onNode(func(flags *pflag.FlagSet) action {
 	var c choice
 	c.define(flags)
 	return func(ctx context.Context, s *session, args []string) error {
-		return s.decide(ctx, c, args[0], "unpinned", func(v api.Volume) (api.Volume, error) { return s.client.Unpin(ctx, v.ID) })
+		return s.decide(ctx, c, args[0], "unpinned", time.Time{}, func(v api.Volume) (api.Volume, error) { return s.client.Unpin(ctx, v.ID) })
 	}
 }))

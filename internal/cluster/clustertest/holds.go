@@ -33,7 +33,9 @@ func (v volumes) hold(id volume.ID, kind volume.HoldKind, until time.Time, by, w
 	d.Record.Hold = volume.Hold{}
 	if kind != volume.NoHold {
 		d.Record.Hold = volume.Hold{Kind: kind, For: until.Sub(d.Record.Unpublished), By: by, Why: why}
-		d.Deadline = until
+		if kind == volume.Released || d.Deadline.Before(until) {
+			d.Deadline = until
+		}
 	}
 	v.n.all[id] = d
 	return d, d.Record.Hold.Check()
