@@ -12,7 +12,7 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 // targets are what the page may ask for, with the methods that are for it.
 var targets = map[string][]string{
 	"/":        {"GET", "HEAD"},
-	"/key.js":  {"GET", "HEAD"},
+	"/api.js":  {"GET", "HEAD"},
 	"/session": {"GET"},
 	"/tickets": {"POST"},
 	"/apis/katbox.io/v1alpha1/retainedvolumes": {"GET"},
@@ -122,7 +122,7 @@ func TestRequestsForDataNeedThePage(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			for target := range targets {
-				if target == "/" || target == "/key.js" {
+				if target == "/" || target == "/api.js" {
 					continue
 				}
 				for _, method := range methods {
@@ -156,7 +156,7 @@ func TestStrangePaths(t *testing.T) {
 		volume + "/log/", volume + "/log/..", volume + "/log/../files", volume + "/log%00", volume + "%00", volume + "/log;x=1",
 		volume + "\\log", volume + "/LOG",
 		volume + "/log?path=%zz", volume + "/log?a;b", base + "/" + strings.Repeat("a", 254), base + "/-a", base + "/a%20b", base + "/a%C3%A4",
-		"/index.html", "/key.js/", "/./key.js", "/../key.js", "/page/key.js", "/%6bey.js", "/key.js%00", "/KEY.JS", "/doc.go",
+		"/index.html", "/api.js/", "/./api.js", "/../api.js", "/page/api.js", "/%61pi.js", "/api.js%00", "/API.JS", "/doc.go",
 		"/page", "/session/", "/tickets/", "/raw/x/y",
 	} {
 		for _, method := range methods {

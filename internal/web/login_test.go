@@ -87,7 +87,7 @@ func TestWhatDoesNotUseTheTokenUp(t *testing.T) {
 	for _, r := range []request{
 		get("/?token="), get("/?token=" + strings.Repeat("A", 26)), get("/?token=" + p.login.token[:25]), get("/?token=" + p.login.token + "A"),
 		get("/?token=" + strings.ToLower(p.login.token)), get("/?token=" + p.login.token + "&token=x"), get("/?token=x&token=" + p.login.token),
-		get("/session?token=" + p.login.token), get("/key.js?token=" + p.login.token), get("//?token=" + p.login.token),
+		get("/session?token=" + p.login.token), get("/api.js?token=" + p.login.token), get("//?token=" + p.login.token),
 		get("/?token=" + p.login.secret),
 		first.with("Host", "evil.example"), first.with("Host", "127.0.0.1:"+p.Server.raw.port), first.with("Origin",
 			"http://evil.example"), first.with("Origin", "null"),

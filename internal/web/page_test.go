@@ -30,7 +30,7 @@ func TestThePage(t *testing.T) {
 			}
 		}
 	}
-	if got := p.page(p.good("GET", "/key.js")); got.header.Get("Content-Type") != "text/javascript; charset=utf-8" {
+	if got := p.page(p.good("GET", "/api.js")); got.header.Get("Content-Type") != "text/javascript; charset=utf-8" {
 		t.Errorf("a script has the type %q", got.header.Get("Content-Type"))
 	}
 }

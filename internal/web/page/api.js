@@ -1,8 +1,23 @@
 // The requests to the server of the page, which passes those for resources on to the cluster.
 
-import { key } from "./key.js";
 import { Problem, problemOf } from "./problem.js";
 import { everywhere } from "./route.js";
+
+// Cookies go to all ports of a machine; this key is known to the page's origin alone. The server gives it once,
+// in the fragment of the first address, which leaves the history.
+const place = "katbox-key";
+const given = /^#key=([\w-]+)$/.exec(location.hash);
+let kept = given?.[1] ?? "";
+try {
+  if (given) localStorage.setItem(place, kept);
+  else kept = localStorage.getItem(place) ?? "";
+} catch {
+  // The browser keeps nothing: the key holds until the page is closed.
+}
+if (given) history.replaceState(null, "", location.pathname);
+
+// key is the value of the header Katbox-Page, without which the server refuses requests for data.
+const key = kept;
 
 const base = "/apis/katbox.io/v1alpha1";
 // tries is how often a request is sent that the server has no room for.

@@ -5,12 +5,11 @@ import { button, el, icon } from "./dom.js";
 import { download } from "./download.js";
 import { compact, directoriesFirst, refOf } from "./entries.js";
 import { ago, count, counted, mode, moment, size } from "./format.js";
-import { Grid } from "./grid.js";
+import { Grid, moved, typed } from "./grid.js";
 import { nameOf } from "./nameof.js";
 import { base, decode, parent, visible } from "./names.js";
 import { announce } from "./notice.js";
 import { format } from "./route.js";
-import { moved, typed } from "./searchkeys.js";
 import { matching, ordered, turned } from "./select.js";
 
 // The first page is small, so that something is on the screen at once.

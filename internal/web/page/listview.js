@@ -2,12 +2,11 @@
 
 import { button, el } from "./dom.js";
 import { count, counted, moment } from "./format.js";
-import { Grid } from "./grid.js";
+import { Grid, moved, typed } from "./grid.js";
 import { missingNodes, otherWarnings } from "./missing.js";
 import { visible } from "./names.js";
 import { announce, notice, trouble } from "./notice.js";
 import { everywhere, format, goneView } from "./route.js";
-import { moved, typed } from "./searchkeys.js";
 import { matching, ordered, turned } from "./select.js";
 import { VolumeStore } from "./volumestore.js";
 

@@ -12,7 +12,8 @@
 // of retained volumes, gone.js that of the volumes that are gone (listview.js has what they share),
 // volume.js is one volume, directory.js and file.js what is in it. api.js alone talks to the server,
 // problem.js says what an error means. grid.js and rows.js draw the rows of long lists that
-// can be seen (scroller.js has the arithmetic), textview.js and hexview.js the contents of files.
+// can be seen, textview.js, hex.js and image.js the contents of files (text.js has the bytes of a text and its
+// lines, ansi.js what terminals make of them).
 //
 // File names and contents were chosen by pods. They reach the page as text nodes only (dom.js), with
 // the characters made visible that hide or reorder others (names.js, ansi.js).

@@ -120,7 +120,7 @@ func TestPageIsWhole(t *testing.T) {
 		if !reached[name] {
 			t.Errorf("nothing loads %s", name)
 		}
-		if early[name] == (path.Ext(name) != ".js" || name == "main.js" || name == "theme.js" || name == "loading.js") {
+		if early[name] == (path.Ext(name) != ".js" || name == "main.js" || name == "start.js") {
 			t.Errorf("%s is loaded beforehand: %v", name, early[name])
 		}
 	}

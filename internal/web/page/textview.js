@@ -2,14 +2,12 @@
 
 import { parse } from "./ansi.js";
 import { button, el } from "./dom.js";
-import { marked } from "./find.js";
-import { FindBar } from "./findbar.js";
+import { FindBar, marked } from "./find.js";
 import { counted, size } from "./format.js";
-import { Lines } from "./lines.js";
+import { Lines, mostLoaded, step, Text } from "./text.js";
 import { announce } from "./notice.js";
 import { format, parseLines } from "./route.js";
 import { Rows } from "./rows.js";
-import { mostLoaded, step, Text } from "./text.js";
 
 // A window that is narrower, in pixels, wraps lines at first.
 const narrow = 700;

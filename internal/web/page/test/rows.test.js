@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { blockSize, Blocks } from "../blocks.js";
+import { Blocks, blockSize } from "../hex.js";
 import { Find } from "../find.js";
-import { Lines } from "../lines.js";
-import { mostHeight, Scroller } from "../scroller.js";
-import { Text } from "../text.js";
+import { Lines, Text } from "../text.js";
+import { mostHeight, Scroller } from "../rows.js";
 
 const encoder = new TextEncoder();
 

@@ -6,13 +6,16 @@ import { compact, directoriesFirst, refOf } from "../entries.js";
 import { lower, marked, places } from "../find.js";
 import * as format from "../format.js";
 import * as hex from "../hex.js";
-import { imageSize, imageType } from "../images.js";
 import { missingNodes, otherWarnings } from "../missing.js";
 import * as names from "../names.js";
 import { explain, Problem, problemOf } from "../problem.js";
 import * as route from "../route.js";
 import { matching, ordered, turned } from "../select.js";
 import { keptOf, whyGone } from "../whygone.js";
+
+// The key of the page is in its address.
+globalThis.location = { hash: "" };
+const { imageSize, imageType } = await import("../image.js");
 
 test("sizes are written as Katbox's other programs write them", () => {
   for (const [bytes, text] of [

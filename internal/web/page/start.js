@@ -1,5 +1,5 @@
-// The theme is set before the page is drawn: this script is no module, so that the browser waits for
-// it. It is kept in this browser alone.
+// What comes before the modules. The theme is set before the page is drawn: this script is no module, so that
+// the browser waits for it. The theme is kept in this browser alone.
 (() => {
   const key = "katbox-theme";
   const themes = ["auto", "light", "dark"];
@@ -27,3 +27,10 @@
     });
   });
 })();
+
+// A page of which a part did not load says so.
+addEventListener("error", (event) => {
+  if (!(event.target instanceof HTMLScriptElement)) return;
+  const status = document.querySelector("#main > .status");
+  if (status) status.textContent = "The page did not load. Load it again; if that does not help, run kubectl katbox ui again.";
+}, true);

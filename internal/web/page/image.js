@@ -1,5 +1,10 @@
-// Which files are images, and how large they are, by their first bytes. Browsers decode an image to four
-// bytes for each pixel, so that a small file may take all memory.
+// Files that are images. The browser takes one from the other origin, which sends it as an image and as
+// nothing else. It decodes an image to four bytes for each pixel, so that a small file may take all memory.
+
+import { ticket } from "./api.js";
+import { el } from "./dom.js";
+import { count } from "./format.js";
+import { notice } from "./notice.js";
 
 // mostPixels bounds the images that are shown.
 export const mostPixels = 60_000_000;
@@ -54,4 +59,41 @@ function sizeOfWebP(bytes, view) {
     return [1 + (bits & 0x3fff), 1 + ((bits >>> 14) & 0x3fff)];
   }
   return [view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff];
+}
+
+export class ImageView {
+  constructor(file) {
+    this.file = file;
+    this.root = el("div", { class: "picture" });
+    this.tools = [];
+  }
+
+  async begin() {
+    const [width, height] = imageSize(this.file.first) ?? [0, 0];
+    if (width * height > mostPixels) {
+      this.#cannot("This image is too large for a browser", [`It has ${count(width)} × ${count(height)} pixels. Download it.`]);
+      return;
+    }
+    try {
+      const url = await ticket(this.file.id, this.file.ref, "image");
+      if (this.ended) return;
+      const img = el("img", { alt: `The image ${this.file.name}`, referrerpolicy: "no-referrer" });
+      img.addEventListener("load", () => this.file.say(`${count(img.naturalWidth)} × ${count(img.naturalHeight)} pixels`));
+      img.addEventListener("error", () => this.#cannot("The browser cannot show this image",
+        ["It may be damaged, or cut off. See it as hexadecimal numbers, or download it."]));
+      img.src = url;
+      this.root.replaceChildren(img);
+    } catch (problem) {
+      this.file.failed(problem);
+    }
+  }
+
+  #cannot(title, texts) {
+    this.file.say("");
+    this.root.replaceChildren(notice("warning", title, texts));
+  }
+
+  end() {
+    this.ended = true;
+  }
 }
