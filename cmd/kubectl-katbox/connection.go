@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/terminal"
@@ -19,6 +23,7 @@ type connection struct {
 	overrides     clientcmd.ConfigOverrides
 	kubeconfig    string
 	allNamespaces bool
+	flags         *pflag.FlagSet
 }
 
 // define adds the flags. A usage shows those that are in daily use; the others are as in kubectl.
@@ -35,6 +40,7 @@ func (c *connection) define(flags *pflag.FlagSet) {
 	others.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig file to use")
 	others.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != clientcmd.FlagNamespace })
 	flags.AddFlagSet(others)
+	c.flags = others
 	flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "all namespaces")
 }
 
@@ -43,6 +49,37 @@ func (c *connection) config() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
+}
+
+// spoken returns the flags that were given and that say which cluster is meant, and as whom. Secrets are
+// none of them.
+func (c *connection) spoken() (flags []string) {
+	for _, name := range []string{clientcmd.RecommendedConfigPathFlag, clientcmd.FlagContext, clientcmd.FlagClusterName, clientcmd.FlagAuthInfoName} {
+		if f := c.flags.Lookup(name); f.Changed {
+			flags = append(flags, "--"+name+"="+f.Value.String())
+		}
+	}
+	return flags
+}
+
+// namespaces returns the names of namespaces for the user to choose among, and whether they are all that the
+// cluster has. Who may not list those is offered what the kubeconfig has for this cluster.
+func (s *session) namespaces(ctx context.Context) (names []string, all bool) {
+	names, err := s.client.Namespaces(ctx)
+	if err == nil {
+		return names, true
+	}
+	config, err := s.connection.config().RawConfig()
+	if err != nil {
+		return nil, false // it was read before
+	}
+	current := cmp.Or(s.connection.overrides.CurrentContext, config.CurrentContext)
+	if used := config.Contexts[current]; used != nil {
+		maps.DeleteFunc(config.Contexts, func(_ string, c *clientcmdapi.Context) bool { return c.Cluster != used.Cluster })
+	}
+	names = append(namespacesOf(config), s.client.Namespace())
+	slices.Sort(names)
+	return slices.Compact(names), false
 }
 
 // open returns the client, and the namespace that the user means; empty for all.
@@ -75,7 +112,8 @@ func (c *connection) open() (client *cluster.Client, namespace string, err error
 // session is one run of a verb that asks the Kubernetes API.
 type session struct {
 	*verbs.Session
-	client *cluster.Client
+	client     *cluster.Client
+	connection *connection
 	// namespace is the one that the user means; empty for all.
 	namespace string
 	// warned are the warnings that the user has seen.
@@ -91,7 +129,7 @@ func inCluster(define func(*pflag.FlagSet) action) func(*pflag.FlagSet) verbs.Ac
 		var c connection
 		c.define(flags)
 		return func(ctx context.Context, shared *verbs.Session, args []string) error {
-			s := &session{Session: shared, warned: map[string]bool{}}
+			s := &session{Session: shared, connection: &c, warned: map[string]bool{}}
 			var err error
 			if s.client, s.namespace, err = c.open(); err != nil {
 				return err

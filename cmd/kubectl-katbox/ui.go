@@ -93,7 +93,7 @@ func (s *session) ui(ctx context.Context, target *web.Target, port int, silent b
 	user, _ := s.client.User(ctx)
 	server, err := web.New(web.Config{
 		Forward: s.client.Forward(), Namespace: s.client.Namespace(), AllNamespaces: s.namespace == "", User: user, Target: target,
-		Version: version, Port: port,
+		Version: version, Port: port, Flags: s.connection.spoken(), Namespaces: s.namespaces,
 		Report: func(problem string) {
 			mu.Lock()
 			defer mu.Unlock()

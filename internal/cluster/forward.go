@@ -27,9 +27,13 @@ var (
 	returnedTrailers = []string{api.TrailerBytes, api.TrailerError, api.TrailerSkipped}
 )
 
+// mostPatch bounds the body of a patch.
+const mostPatch = 16 << 10
+
 // Forward returns a handler that sends requests for retained volumes to the API server, with the
-// credentials of the client: GET and HEAD of a list, a volume, and its subresources, and DELETE of a
-// volume. All else is refused. It believes everyone who can reach it.
+// credentials of the client: GET and HEAD of a list, a volume, and its subresources, DELETE of a volume,
+// and PATCH of one, which pins it or takes that back. All else is refused. It believes everyone who can
+// reach it.
 func (c *Client) Forward() http.Handler { return http.HandlerFunc(c.forward) }
 
 func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
@@ -42,9 +46,11 @@ func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 	case r.Method == http.MethodDelete && about.name != "" && about.subresource == "":
 		about.verb = "delete"
+	case r.Method == http.MethodPatch && about.name != "" && about.subresource == "":
+		about.verb = "patch"
 	default:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, api.MethodNotAllowed, "volumes are read here, and deleted one at a time")
+		refuse(w, http.StatusMethodNotAllowed, api.MethodNotAllowed, "volumes are read here, pinned and deleted one at a time")
 		return
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -60,7 +66,14 @@ func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
 			q.header[name] = values
 		}
 	}
-	// The bodies of requests are for nothing that is possible here.
+	if about.verb == "patch" { // the bodies of others are for nothing that is possible here
+		text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostPatch))
+		if err != nil || !json.Valid(text) {
+			refuse(w, http.StatusBadRequest, api.BadRequest, "the body of the request is not a patch in JSON")
+			return
+		}
+		q.header["Content-Type"], q.body = []string{mergePatch}, json.RawMessage(text)
+	}
 	answer, err := c.send(r.Context(), q)
 	if err != nil {
 		refuse(w, http.StatusBadGateway, api.ServiceUnavailable, c.Explain(r.Context(), "", err).Error())

@@ -82,6 +82,9 @@ func TestForward(t *testing.T) {
 	if answer.StatusCode != 200 || !strings.Contains(text, "log.txt") || answer.Trailer.Get("Katbox-Bytes") == "" {
 		t.Errorf("archive: %d of %d bytes, trailers %q", answer.StatusCode, len(text), answer.Trailer)
 	}
+	if answer, text = p.ask("PATCH", inCI+"/"+name, nil); answer.StatusCode != 400 || !strings.Contains(text, "not a patch in JSON") {
+		t.Errorf("a patch that is none: %d %s", answer.StatusCode, text)
+	}
 	if answer, text = p.ask("DELETE", inCI+"/"+name, nil); answer.StatusCode != 200 || n.Volumes() != 0 {
 		t.Errorf("delete: %d %s", answer.StatusCode, text)
 	}
@@ -136,7 +139,7 @@ func TestForwardPassesOnNothingElse(t *testing.T) {
 		inCI + "/a%3Fb": "GET", inCI + "/a%00": "GET", "/apis/katbox.io/v1alpha2/retainedvolumes": "GET",
 		"//apis/katbox.io/v1alpha1/retainedvolumes": "GET", "/apis/katbox.io/v1alpha1/watch/retainedvolumes": "GET",
 		inCI:            "DELETE POST PUT PATCH OPTIONS CONNECT TRACE",
-		inCI + "/a":     "POST PUT PATCH OPTIONS get",
+		inCI + "/a":     "POST PUT OPTIONS get",
 		inCI + "/a/log": "DELETE POST PUT PATCH", inCI + "/a/files": "DELETE POST",
 		inCI + "?limit=1;x": "GET",
 	} {

@@ -12,6 +12,9 @@ import (
 	"github.com/katbox/katbox/internal/gateway/resource"
 )
 
+// mergePatch is the only form of a patch that the gateway takes.
+const mergePatch = "application/merge-patch+json"
+
 // Pin keeps a volume until then, and returns it as it is now.
 func (c *Client) Pin(ctx context.Context, namespace, name string, until time.Time, reason string) (resource.RetainedVolume, error) {
 	return c.patch(ctx, namespace, name, map[string]any{"keepUntil": until.UTC().Format(time.RFC3339), "keepReason": reason})
@@ -29,7 +32,7 @@ func (c *Client) patch(ctx context.Context, namespace, name string, spec map[str
 	}
 	v, _, err := get[resource.RetainedVolume](ctx, c, request{
 		method: http.MethodPatch, object: about, path: about.path(), body: map[string]any{"spec": spec},
-		header: http.Header{"Content-Type": {"application/merge-patch+json"}},
+		header: http.Header{"Content-Type": {mergePatch}},
 	})
 	return v, err
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,12 +33,17 @@ type reply struct {
 
 // ask sends a request. It has the given headers alone, and no body.
 func (b backend) ask(ctx context.Context, method string, c call, query string, header http.Header) *reply {
+	return b.send(ctx, method, c, query, header, nil)
+}
+
+// send sends a request. It has the given headers and the given body alone.
+func (b backend) send(ctx context.Context, method string, c call, query string, header http.Header, body []byte) *reply {
 	ctx, cancel := context.WithCancel(ctx)
 	from, to := io.Pipe()
 	w := &replyWriter{header: http.Header{}, sent: http.Header{}, to: to, begun: make(chan struct{})}
 	r := (&http.Request{
 		Method: method, URL: &url.URL{Path: c.path(), RawQuery: query}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: http.NoBody,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}).WithContext(ctx)
 	r.RequestURI = r.URL.RequestURI()
 	ended := make(chan struct{})

@@ -71,8 +71,8 @@ func parsePath(path string) (c call, ok bool) {
 	return c, true
 }
 
-// parseCall reads a request for retained volumes: its path, its method and its query. It has no body: what
-// would say under which conditions a volume is deleted must not be dropped.
+// parseCall reads a request for retained volumes: its path, its method and its query. Only a patch has a
+// body: what would say under which conditions a volume is deleted must not be dropped.
 func parseCall(r *http.Request) (call, bool) {
 	c, ok := parsePath(r.URL.Path)
 	if !ok {
@@ -82,6 +82,8 @@ func parseCall(r *http.Request) (call, bool) {
 	case http.MethodGet:
 	case http.MethodHead:
 		ok = c.subresource == "log"
+	case http.MethodPatch:
+		return c, c.name != "" && c.subresource == "" && r.URL.RawQuery == "" && r.ContentLength > 0
 	case http.MethodDelete:
 		ok = c.name != "" && c.subresource == ""
 	default:

@@ -18,7 +18,8 @@
 //     no cookie: a ticket names one file, for one request within a minute. An image is png, jpeg, gif
 //     or webp by its first bytes, or it is refused.
 //   - The page asks for something else than retained volumes. The paths are listed, character by
-//     character; of a request and of an answer, only listed headers pass.
+//     character; of a request and of an answer, only listed headers pass. The one body that passes is a
+//     pin or the end of one, and it is written anew. Of namespaces the page gets the names alone.
 //
 // A refused request gets 403 and the same text in all cases, so that a stranger learns nothing.
 // The server does not defend against programs that run as the user: they can read what kubectl reads.

@@ -71,9 +71,19 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/session" && r.Method == http.MethodGet:
 		defer s.idle.use()()
 		s.session(w, r)
+	case r.URL.Path == "/alive" && r.Method == http.MethodGet:
+		// The page asks this by itself: it is no use.
+		harmless(w.Header())
+		w.WriteHeader(http.StatusNoContent)
+	case r.URL.Path == "/namespaces" && r.Method == http.MethodGet:
+		defer s.idle.use()()
+		s.namespaces(w, r)
 	case r.URL.Path == "/tickets" && r.Method == http.MethodPost:
 		defer s.idle.use()()
 		s.ticket(w, r)
+	case isCall && r.Method == http.MethodPatch:
+		defer s.idle.use()()
+		s.hold(w, r, target)
 	case isCall:
 		defer s.idle.use()()
 		s.forward(w, r, target)
@@ -102,7 +112,23 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 		Target        *Target `json:"target"`
 		Raw           string  `json:"raw"`
 		Version       string  `json:"version"`
-	}{s.Namespace, s.AllNamespaces, s.User, s.Target, s.raw.beside(r), s.Version})
+		// Flags are those of kubectl that lead to this cluster.
+		Flags []string `json:"flags"`
+	}{s.Namespace, s.AllNamespaces, s.User, s.Target, s.raw.beside(r), s.Version, append([]string{}, s.Flags...)})
+}
+
+// namespaces names what the user may choose among.
+func (s *Server) namespaces(w http.ResponseWriter, r *http.Request) {
+	var names []string
+	all := false
+	if s.Namespaces != nil {
+		names, all = s.Namespaces(r.Context())
+	}
+	answer(w, http.StatusOK, struct {
+		Namespaces []string `json:"namespaces"`
+		// All says that there are no others.
+		All bool `json:"all"`
+	}{append([]string{}, names...), all})
 }
 
 // answer sends JSON.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"path"
 	"strings"
@@ -88,4 +89,16 @@ func TestSession(t *testing.T) {
 	}
 	mustHave(t, got.header, map[string]string{"Content-Type": "application/json", "X-Content-Type-Options": "nosniff",
 		"Cache-Control": "no-store"})
+}
+
+func TestNamespaces(t *testing.T) {
+	for want, names := range map[string]func(context.Context) ([]string, bool){
+		`{"namespaces":["ci","etl"],"all":true}`: func(context.Context) ([]string, bool) { return []string{"ci", "etl"}, true },
+		`{"namespaces":[],"all":false}`:          nil,
+	} {
+		p := start(t, Config{Namespaces: names})
+		if got := p.page(p.good("GET", "/namespaces")); got.code != 200 || got.body != want {
+			t.Errorf("the namespaces: %d %s, want %s", got.code, got.body, want)
+		}
+	}
 }

@@ -63,6 +63,12 @@ type Config struct {
 	Target *Target
 	// User and Version are shown on the page. They may be empty.
 	User, Version string
+	// Flags are what the commands that the page shows need to reach the same cluster as the same user:
+	// "--context=prod". They may be nil.
+	Flags []string
+	// Namespaces returns the names of namespaces for the user to choose among, and whether they are all that
+	// there are; others can be typed. It may be nil.
+	Namespaces func(context.Context) (names []string, all bool)
 	// Port is that of the page, and the next one is for raw bytes. With 0, both are any free ones.
 	Port int
 	// Report is called with what a user should know about a failure inside of the server.
