@@ -65,7 +65,9 @@ func (p page) do(method, target, body string) (code int, text string) {
 	cookie, _, _ := strings.Cut(p.cookie, ";")
 	r.Header.Set("Cookie", cookie)
 	r.Header.Set("Katbox-Page", p.key)
-	if body != "" {
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	} else if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	answer, err := http.DefaultClient.Do(r)
@@ -121,6 +123,73 @@ func TestThePageReadsAndDeletes(t *testing.T) {
 	}
 	if code, _ := p.do("DELETE", volumes+"/"+name, ""); code != 200 || n.Volumes() != 0 {
 		t.Errorf("a deletion: %d", code)
+	}
+}
+
+// TestThePagePins: what the page decides is what the plugin's verbs decide, with the rights of the user.
+func TestThePagePins(t *testing.T) {
+	c := clustertest.New(t)
+	name, _ := c.Node("n1").Put(1, "ci", "nightly", "nightly-x7k2p")
+	volume := "/apis/katbox.io/v1alpha1/namespaces/ci/retainedvolumes/" + name
+	pin := `{"spec":{"keepUntil":"` + time.Now().Add(60*time.Hour).UTC().Format(time.RFC3339) + `","keepReason":"post-mortem"}}`
+	kim, eve := as(t, c, "kim"), as(t, c, "eve")
+	p := kim.open(io.Discard, "--no-browser")
+	if code, text := p.do("PATCH", volume, pin); code != 200 || !strings.Contains(text, `"kind":"Pinned"`) {
+		t.Errorf("pin: %d %q", code, text)
+	}
+	if _, stdout, _ := eve.run("stat", name); !strings.Contains(stdout, "pinned until ") || !strings.Contains(stdout, " by kim: post-mortem\n") {
+		t.Errorf("stat:\n%s", stdout)
+	}
+	if code, text := p.do("PATCH", volume, `{"spec":{"keepUntil":null}}`); code != 200 || strings.Contains(text, `"hold"`) {
+		t.Errorf("unpin: %d %q", code, text)
+	}
+	p = eve.open(io.Discard, "--no-browser")
+	if code, text := p.do("PATCH", volume, pin); code != 403 || !strings.Contains(text, "katbox-keep") {
+		t.Errorf("pin without the right: %d %q", code, text)
+	}
+	if code, text := p.do("DELETE", volume+"?gracePeriodSeconds=1&reason=clear&dryRun=All", ""); code != 200 ||
+		!strings.Contains(text, `"message":"released`) {
+		t.Errorf("a release that is tried: %d %q", code, text)
+	}
+	if code, _ := p.do("DELETE", volume+"?gracePeriodSeconds=1&reason=clear", ""); code != 200 {
+		t.Errorf("release: %d", code)
+	}
+	if _, stdout, _ := eve.run("list", name); !strings.Contains(stdout, "(released)") {
+		t.Errorf("list:\n%s", stdout)
+	}
+}
+
+// TestTheNamespacesOfThePage: all, to those who may list them; else those of the kubeconfig for this cluster.
+func TestTheNamespacesOfThePage(t *testing.T) {
+	c := clustertest.New(t)
+	c.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/namespaces" {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Authorization") != "Bearer admin" {
+			w.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		item, more := "ci", `"continue":"next"`
+		if r.URL.Query().Get("continue") == "next" {
+			item, more = "web", ""
+		}
+		_, _ = io.WriteString(w, `{"metadata":{`+more+`},"items":[{"metadata":{"name":"`+item+`"}}]}`)
+		return true
+	})
+	for name, want := range map[string]string{
+		"admin": `{"namespaces":["ci","web"],"all":true}`, "eve": `{"namespaces":["ci","etl"],"all":false}`,
+	} {
+		if code, text := as(t, c, name).open(io.Discard, "--no-browser").do("GET", "/namespaces", ""); code != 200 || text != want {
+			t.Errorf("%s: %d %s, want %s", name, code, text, want)
+		}
+	}
+	// Commands of the page reach the same cluster.
+	eve := as(t, c, "eve")
+	if _, text := eve.open(io.Discard, "--no-browser", "--context", "ci").do("GET", "/session", ""); !strings.Contains(text,
+		`"flags":["--kubeconfig=`+eve.kubeconfig+`","--context=ci"]`) {
+		t.Errorf("the session: %s", text)
 	}
 }
 
