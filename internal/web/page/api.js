@@ -3,8 +3,9 @@
 import { Problem, problemOf } from "./problem.js";
 import { everywhere } from "./route.js";
 
-// Cookies go to all ports of a machine; this key is known to the page's origin alone. The server gives it once,
-// in the fragment of the first address, which leaves the history.
+// The key of the page. Cookies go to all ports of a machine; this key is known to the page's origin
+// alone. The server gives it once, in the fragment of the first address, which leaves the history.
+
 const place = "katbox-key";
 const given = /^#key=([\w-]+)$/.exec(location.hash);
 let kept = given?.[1] ?? "";
@@ -23,16 +24,28 @@ const base = "/apis/katbox.io/v1alpha1";
 // tries is how often a request is sent that the server has no room for.
 const tries = 4;
 
+// link says whether the program behind the page answers. changed is called when that changes.
+export const link = { there: true, changed: () => {} };
+
+function noticed(there) {
+  if (there === link.there) return;
+  link.there = there;
+  link.changed();
+}
+
 // send sends one request. Another origin cannot set the header without asking first.
-async function send(path, { signal, method = "GET", body } = {}) {
+async function send(path, { signal, method = "GET", body, type = "application/json" } = {}) {
   let answer;
   try {
     const headers = { "Katbox-Page": key };
-    if (body) headers["Content-Type"] = "application/json";
+    if (body) headers["Content-Type"] = type;
     answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal, cache: "no-store", redirect: "error" });
   } catch (error) {
-    throw error.name === "AbortError" ? error : new Problem({ status: 0, message: error.message });
+    if (error.name === "AbortError") throw error;
+    noticed(false);
+    throw new Problem({ status: 0, message: error.message });
   }
+  noticed(true);
   if (answer.ok) return answer;
   throw problemOf(answer.status, answer.headers, await answer.text().catch(() => ""));
 }
@@ -92,6 +105,16 @@ export async function session() {
   return json(await send("/session"));
 }
 
+// alive asks whether the program is still there. That does not keep it from ending.
+export async function alive() {
+  await send("/alive").catch(() => {});
+}
+
+// namespaces returns names to choose among, and whether there are no others.
+export async function namespaces() {
+  return json(await send("/namespaces"));
+}
+
 // list returns a page of retained volumes, or of those that are gone, and what the server warns of.
 export async function list(namespace, { gone = false, limit, next, signal }) {
   if (namespace !== everywhere) checkNamespace(namespace);
@@ -118,6 +141,28 @@ export async function volume(id, signal) {
 
 export async function remove(id) {
   await send(volumePath(id), { method: "DELETE" });
+}
+
+async function patch(id, spec) {
+  return json(await send(volumePath(id), { method: "PATCH", body: { spec }, type: "application/merge-patch+json" }));
+}
+
+// pin keeps a volume at least until a time, and unpin takes a pin or a release back. They return the volume.
+export function pin(id, until, reason) {
+  return patch(id, { keepUntil: new Date(until).toISOString(), keepReason: reason });
+}
+
+export function unpin(id) {
+  return patch(id, { keepUntil: null });
+}
+
+// release lets a volume go after the grace of its node. A gateway that takes no notice of the grace would
+// delete it: it is asked before.
+export async function release(id, reason) {
+  const path = (dryRun) => `${volumePath(id)}${query({ gracePeriodSeconds: 1, reason, dryRun })}`;
+  const said = await json(await send(path("All"), { method: "DELETE" }));
+  if (!said.message?.startsWith("released")) throw new Problem({ status: 501, message: "It would delete the volume at once." });
+  await send(path(), { method: "DELETE" });
 }
 
 // files returns a page of a directory.

@@ -3,14 +3,11 @@
 import { files } from "./api.js";
 import { button, el, icon } from "./dom.js";
 import { download } from "./download.js";
-import { compact, directoriesFirst, refOf } from "./entries.js";
 import { ago, count, counted, mode, moment, size } from "./format.js";
-import { Grid, moved, typed } from "./grid.js";
-import { nameOf } from "./nameof.js";
-import { base, decode, parent, visible } from "./names.js";
-import { announce } from "./notice.js";
+import { Grid, matching, moved, ordered, turned, typed } from "./grid.js";
+import { base, decode, encode, nameOf, parent, visible } from "./names.js";
+import { announce } from "./problem.js";
 import { format } from "./route.js";
-import { matching, ordered, turned } from "./select.js";
 
 // The first page is small, so that something is on the screen at once.
 const firstPage = 500;
@@ -55,7 +52,7 @@ export class DirectoryView {
     });
     this.empty = el("p", { class: "empty", hidden: true });
     const tools = el("div", { class: "tools" }, this.search,
-      route.ref !== "" && button("Download directory", () => download(view.id, this.ref, "archive", view.notices), { icon: "download", id: "archive-directory" }));
+      route.ref !== "" && button("Download directory", () => download(view.id, this.ref, "archive", view.notices), { icon: "download", asks: true, id: "archive-directory" }));
     this.bar = el("div", { class: "bar" }, this.status, tools);
     this.root = el("section", { class: "directory", "aria-label": "Files" }, this.bar, this.grid.root, this.empty);
   }
@@ -161,4 +158,32 @@ export class DirectoryView {
     clearTimeout(this.saying);
     this.grid.end();
   }
+}
+
+// compact keeps of an entry what the page shows. Its ref is kept only if it does not follow from its
+// name: there may be 100,000 of them.
+export function compact(entry, directory) {
+  const { name, type, target, size: bytes, allocated, mode: bits, uid, gid } = entry;
+  const kept = { name, type, size: bytes, allocated, mode: bits, uid, gid, time: Date.parse(entry.mtime) };
+  if (target !== undefined) kept.target = target;
+  if (entry.ref !== refOf(kept, directory)) kept.ref = entry.ref;
+  return kept;
+}
+
+// refOf returns the path of an entry of a directory.
+export function refOf(entry, directory) {
+  if (entry.ref !== undefined) return entry.ref;
+  return directory === "" ? encode(entry.name) : `${directory}/${encode(entry.name)}`;
+}
+
+// directoriesFirst moves directories to the front, in place; all else stays in its order.
+export function directoriesFirst(entries) {
+  const others = [];
+  let n = 0;
+  for (const e of entries) {
+    if (e.type === "directory") entries[n++] = e;
+    else others.push(e);
+  }
+  for (const e of others) entries[n++] = e;
+  return entries;
 }

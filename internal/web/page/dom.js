@@ -31,6 +31,15 @@ const shapes = {
   download: "M8 2v8M4.7 7 8 10.3 11.3 7M2.5 13.5h11",
   trash: "M2.5 4.5h11M6 4.5v-2h4v2M4 4.5l.6 9h6.8l.6-9",
   link: "M6.5 9.5l3-3M7 4.6l1.3-1.3a3.1 3.1 0 0 1 4.4 4.4L11.4 9M9 11.4l-1.3 1.3a3.1 3.1 0 0 1-4.4-4.4L4.6 7",
+  copy: "M5.5 5.5v-3h8v8h-3M2.5 5.5h8v8h-8z",
+  pin: "M9.7 1.8l4.5 4.5-2.3.5-2.6 2.6-.4 3.2-5.5-5.5 3.2-.4 2.6-2.6zM6 10l-4 4",
+  release: "M8 10V2M4.7 5 8 1.7 11.3 5M2.5 9v4.5h11V9",
+  group: "M2 3.5h12M5 8h9M5 12.5h9M2 8h.1M2 12.5h.1",
+  down: "M4.5 6.5 8 10l3.5-3.5",
+  failed: "M8 1a7 7 0 1 0 0 14A7 7 0 1 0 8 1zM5.4 5.4l5.2 5.2M10.6 5.4l-5.2 5.2",
+  succeeded: "M8 1a7 7 0 1 0 0 14A7 7 0 1 0 8 1zM4.7 8.3l2.3 2.3 4.4-4.9",
+  stopped: "M8 1a7 7 0 1 0 0 14A7 7 0 1 0 8 1zM5.8 5.8h4.4v4.4H5.8z",
+  unknown: "M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13zM5.5 8h5",
   warning: "M8 2l6.5 11.5h-13zM8 6.5v3M8 11.3v.4",
 };
 
@@ -42,8 +51,19 @@ export function icon(name) {
   return fill(node, { class: `icon icon-${name}`, viewBox: "0 0 16 16", "aria-hidden": "true", focusable: "false" }, [shape]);
 }
 
-// button makes a button with an icon, or without if there is none.
-export function button(text, press, { icon: shape, ...props } = {}) {
+// away says that the program behind the page has ended.
+let away = false;
+
+// setAway says so, or that it is there again: buttons that ask it for something can be pressed only then.
+export function setAway(is) {
+  away = is;
+  for (const node of document.querySelectorAll("button.asks")) node.disabled = away;
+}
+
+// button makes a button with an icon, or without if there is none. asks says that it asks the program for
+// something.
+export function button(text, press, { icon: shape, asks = false, ...props } = {}) {
+  if (asks) Object.assign(props, { class: `${props.class ?? ""} asks`, disabled: away });
   return el("button", { type: "button", on: { click: press }, ...props }, shape && icon(shape), el("span", {}, text));
 }
 

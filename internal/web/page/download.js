@@ -2,7 +2,7 @@
 
 import { ticket } from "./api.js";
 import { el } from "./dom.js";
-import { announce, trouble } from "./notice.js";
+import { announce, trouble } from "./problem.js";
 
 // download saves a file, or with the kind "archive" a directory. Problems are shown in notices.
 export async function download(id, ref, kind, notices) {

@@ -6,8 +6,7 @@ import { download } from "./download.js";
 import { count, mode, moment, size } from "./format.js";
 import { HexView } from "./hex.js";
 import { imageType, ImageView } from "./image.js";
-import { nameOf } from "./nameof.js";
-import { base, decode, visible } from "./names.js";
+import { base, decode, nameOf, visible } from "./names.js";
 import { format } from "./route.js";
 import { step } from "./text.js";
 import { TextView } from "./textview.js";
@@ -84,7 +83,7 @@ export class FileView {
     this.kinds.replaceChildren(...links);
     this.inner?.end();
     this.inner = null;
-    const save = button("Download", () => download(this.id, this.ref, "download", this.view.notices), { icon: "download", id: "download", "aria-label": "Download the file", title: "Download the file" });
+    const save = button("Download", () => download(this.id, this.ref, "download", this.view.notices), { icon: "download", asks: true, id: "download", "aria-label": "Download the file", title: "Download the file" });
     if (this.size === 0) {
       this.say("");
       this.tools.replaceChildren(save);

@@ -3,7 +3,7 @@
 import { parse, strip } from "./ansi.js";
 import { button, el } from "./dom.js";
 import { count, size } from "./format.js";
-import { announce } from "./notice.js";
+import { announce } from "./problem.js";
 import { mostLoaded } from "./text.js";
 
 const decoder = new TextDecoder();

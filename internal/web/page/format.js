@@ -35,6 +35,14 @@ export function span(milliseconds) {
   return `${Math.floor(seconds / 86400)}d`;
 }
 
+const second = { __proto__: null, y: 31_536_000, w: 604_800, d: 86_400, h: 3600, m: 60, s: 1 };
+
+// seconds reads a duration as the cluster writes it: 12h, 1d16h; NaN if it is none.
+export function seconds(text) {
+  if (!/^([0-9]+[ywdhms])+$/.test(text)) return NaN;
+  return [...text.matchAll(/([0-9]+)(.)/g)].reduce((sum, [, n, unit]) => sum + n * second[unit], 0);
+}
+
 // ago says how long ago a time is. Times are milliseconds since 1970, NaN if they are not known.
 export function ago(time, now) {
   return Number.isNaN(time) ? "–" : `${span(now - time)} ago`;

@@ -1,5 +1,5 @@
-// A table with very many rows: a head by which it is sorted, rows that are drawn as they are seen, and
-// the keyboard. Each row has one link or button, which the focus moves among.
+// A table with very many rows: a head by which it is sorted, rows that are drawn as they are seen, a search,
+// and the keyboard. Each row has one link or button, which the focus moves among.
 
 import { el } from "./dom.js";
 import { Rows } from "./rows.js";
@@ -15,9 +15,10 @@ export class Grid {
 
   // columns are {key, title, sort}. cells(item) returns what is in them, the first with the
   // link or the button. kind is the class of the grid. typed(key) is called for characters, above() when the focus
-  // leaves the first row upwards, sorted(key) when a head is pressed.
-  constructor({ label, kind, columns, cells, sorted, typed, above }) {
-    Object.assign(this, { columns, cells, typed, above });
+  // leaves the first row upwards, sorted(key) when a head is pressed. member(item) says that an item is in a
+  // group, and fold(item, open) is called when a group is to be opened or closed.
+  constructor({ label, kind, columns, cells, sorted, typed, above, member = () => false, fold }) {
+    Object.assign(this, { columns, cells, typed, above, member, fold });
     this.heads = columns.map((column, i) => this.#head(column, i, sorted));
     const head = el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row", "aria-rowindex": 1 }, this.heads));
     this.root = el("div", { class: `grid ${kind}`, role: "grid", "aria-label": label, "aria-colcount": columns.length, "aria-readonly": "true" }, head);
@@ -37,7 +38,7 @@ export class Grid {
     const item = this.#items[i];
     const cells = this.cells(item).map((content, column) =>
       el("div", { role: "gridcell", class: `cell ${this.columns[column].key}`, "aria-colindex": column + 1 }, content));
-    const row = el("div", { role: "row", class: "row", "aria-rowindex": i + 2, "data-index": i }, cells);
+    const row = el("div", { role: "row", class: this.member(item) ? "row member" : "row", "aria-rowindex": i + 2, "data-index": i }, cells);
     handle(row)?.setAttribute("tabindex", i === this.#active ? "0" : "-1");
     return row;
   }
@@ -105,6 +106,8 @@ export class Grid {
     if (to !== undefined) {
       if (to < 0 && this.#active === 0 && event.key === "ArrowUp") this.above?.();
       else this.focus(to);
+    } else if (this.fold && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
+      this.fold(this.#items[this.#active], event.key === "ArrowRight");
     } else if (event.key.length === 1 && event.key !== " " && event.key !== "/" && this.typed) {
       this.typed(event.key);
     } else {
@@ -116,6 +119,55 @@ export class Grid {
   end() {
     this.rows.end();
   }
+}
+
+// An order is the key of a column, with a
+// minus before it if the last come first; empty is the order in which the server sends.
+
+// words cuts what was typed into words. An item is shown if it has all of them.
+export function words(text) {
+  return text.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+// matching returns the items whose text has all words.
+export function matching(items, text, textOf) {
+  const all = words(text);
+  if (all.length === 0) return items.slice();
+  return items.filter((item) => {
+    const there = textOf(item);
+    return all.every((word) => there.includes(word));
+  });
+}
+
+// ordered sorts items in place by the value of a column. What is not known comes last.
+export function ordered(items, order, values) {
+  const key = order.replace(/^-/, "");
+  const value = values[key];
+  if (!value) return items;
+  const sign = order === key ? 1 : -1;
+  // Each value is computed once. Equal ones stay as the server sent them.
+  const keyed = items.map((item, i) => ({ item, i, value: value(item) }));
+  keyed.sort((a, b) => {
+    const unknown = isUnknown(a.value) - isUnknown(b.value);
+    if (unknown !== 0) return unknown;
+    if (a.value < b.value) return -sign;
+    if (a.value > b.value) return sign;
+    return a.i - b.i;
+  });
+  for (const [i, { item }] of keyed.entries()) items[i] = item;
+  return items;
+}
+
+function isUnknown(value) {
+  return Number(value === null || value === undefined || value === "" || Number.isNaN(value));
+}
+
+// turned returns the order when the head of a column is pressed. Sizes and times begin with the
+// largest, names with A.
+export function turned(order, key, largestFirst) {
+  const first = largestFirst ? `-${key}` : key;
+  if (order !== first) return order.replace(/^-/, "") === key ? "" : first;
+  return largestFirst ? key : `-${key}`;
 }
 
 // typed goes on in the search with a letter that was typed in the list.

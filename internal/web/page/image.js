@@ -4,7 +4,7 @@
 import { ticket } from "./api.js";
 import { el } from "./dom.js";
 import { count } from "./format.js";
-import { notice } from "./notice.js";
+import { notice } from "./problem.js";
 
 // mostPixels bounds the images that are shown.
 export const mostPixels = 60_000_000;

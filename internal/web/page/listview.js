@@ -1,35 +1,39 @@
-// What the lists of volumes have in common: the search, the order, what is loaded, and what is missing.
+// What the lists of volumes have in common: the search, the order, the groups, what is loaded, and what is
+// missing.
 
-import { button, el } from "./dom.js";
+import { copyButton } from "./command.js";
+import { button, el, icon } from "./dom.js";
+import { outcomeIcon } from "./facts.js";
 import { count, counted, moment } from "./format.js";
-import { Grid, moved, typed } from "./grid.js";
-import { missingNodes, otherWarnings } from "./missing.js";
-import { visible } from "./names.js";
-import { announce, notice, trouble } from "./notice.js";
-import { everywhere, format, goneView } from "./route.js";
-import { matching, ordered, turned } from "./select.js";
-import { VolumeStore } from "./volumestore.js";
+import { Grid, matching, moved, ordered, turned, typed } from "./grid.js";
+import { cut, visible } from "./names.js";
+import { announce, notice, trouble } from "./problem.js";
+import { everywhere, format, goneView, byOwner } from "./route.js";
+import { groupsOf, missingNodes, otherWarnings, VolumeStore } from "./volumestore.js";
 
 // freshFor is how long a list is shown again without asking, when a reader comes back to it.
 const freshFor = 5 * 60_000;
 // tick is how often ages are written anew.
 const tick = 30_000;
+// worst are the outcomes of pods, the worst first.
+const worst = ["Failed", "Stopped", "Succeeded", ""];
 
 // ListView shows the volumes of a namespace, or of all. A list of its own kind extends it: cells(volume,
-// now) returns what is in a row's columns after the namespace, emptyText() says that there is nothing, and
-// note() what the status adds.
+// now) returns what is in a row's columns without the namespace, groupCells(group, now) what is in those of
+// a group, by column, emptyText() says that there is nothing, and note() what the status adds.
 export class ListView {
   #leaving = new AbortController();
 
-  // columns, values, largestFirst and standard are how the list can be sorted: the titles, the values of a
+  // columns, values, largestFirst and standard are how the list can be sorted: keys and titles, the values of a
   // volume by column, the columns of which the largest come first, and the order of the server, which first
   // says in words. kind is the class of the grid, placeholder is shown in the search, and gone says which
   // volumes the list has.
   constructor(app, route, { title, kind, gone, columns, values, largestFirst, standard, first, placeholder }) {
     const { namespace } = route;
     const all = namespace === everywhere;
-    Object.assign(this, { app, namespace, all, title, gone, values, standard, first, order: route.sort });
-    this.columns = all ? [{ key: "namespace", title: "Namespace", sort: true }, ...columns] : columns;
+    Object.assign(this, { app, namespace, all, title, gone, values, standard, first, order: route.sort, grouped: route.group === byOwner });
+    // The status leads, also before the namespace.
+    this.columns = columns.toSpliced(1, 0, ...(all ? [["namespace", "Namespace"]] : [])).map(([key, title_]) => ({ key, title: title_, sort: true }));
     this.heading = el("h1", { tabindex: -1 }, title);
     this.search = el("input", {
       type: "search", id: "search", class: "search", placeholder, "aria-label": "Search the loaded volumes",
@@ -42,15 +46,21 @@ export class ListView {
     this.retainedLink = el("a", { "aria-current": gone ? null : "true" }, "Retained");
     this.goneLink = el("a", { "aria-current": gone ? "true" : null }, "Gone");
     this.grid = new Grid({
-      label: title, kind: all ? `${kind} all` : kind, columns: this.columns, cells: (volume) => this.#cells(volume),
+      label: title, kind: all ? `${kind} all` : kind, columns: this.columns, cells: (item) => this.#cells(item),
+      member: (item) => this.grouped && !item.members, fold: (item, open) => this.#fold(item, open),
       sorted: (key) => this.#sorted(turned(this.order || standard, key, largestFirst.includes(key))),
       typed: (key) => typed(key, this.#list), above: () => this.search.focus(),
     });
+    this.group = button("Group by owner", () => this.#group(), { icon: "group", id: "group", class: "quiet slim" });
     this.root = el("div", { class: "view" },
       el("div", { class: "bar" }, this.heading,
         el("nav", { class: "kinds", "aria-label": "Which volumes" }, this.retainedLink, this.goneLink),
-        el("div", { class: "tools" }, this.search, button("Refresh", () => this.load(), { icon: "refresh", class: "quiet", id: "refresh" }))),
+        el("div", { class: "tools" }, this.search, this.group,
+          copyButton(app, () => ({ namespace, gone }), { class: "quiet slim" }),
+          button("Refresh", () => this.load(), { icon: "refresh", class: "quiet slim", id: "refresh", asks: true }))),
       this.notices, this.status, this.grid.root, this.empty);
+    // open are the groups whose members are shown, or with a search those whose are not.
+    this.open = new Set();
     this.#link();
   }
 
@@ -59,6 +69,7 @@ export class ListView {
     const { kept } = this;
     if (kept?.namespace === this.namespace && kept.complete && Date.now() - kept.loadedAt < freshFor) {
       this.store = kept;
+      this.open = kept.open ?? this.open;
       this.#draw();
       this.grid.rows.reveal(Math.floor(kept.place ?? 0), "start");
       this.grid.focus(kept.active ?? 0);
@@ -107,14 +118,56 @@ export class ListView {
   #draw() {
     this.shown = ordered(matching(this.store.volumes, this.search.value, (v) => v.text), this.order, this.values);
     this.grid.sortedBy(this.order || this.standard);
-    this.grid.show(this.shown);
+    this.grid.show(this.grouped ? this.#folded() : this.shown);
+    this.group.setAttribute("aria-pressed", String(this.grouped));
     this.#say();
   }
 
-  #cells(volume) {
-    const { namespace } = volume;
-    const cells = this.cells(volume, Date.now());
-    return this.all ? [el("span", { title: namespace }, visible(namespace)), ...cells] : cells;
+  // folded returns the groups, and behind each the volumes in it if they are to be seen.
+  #folded() {
+    const groups = ordered(groupsOf(this.shown), this.order, { ...this.values, kept: null, why: null, volume: null, left: (g) => g.left, gone: (g) => g.gone, retained: (g) => g.retained });
+    this.groups = groups.length;
+    return groups.flatMap((group) => (this.#isOpen(group) ? [group, ...group.members] : [group]));
+  }
+
+  #isOpen({ key }) {
+    return this.open.has(key) !== Boolean(this.search.value.trim());
+  }
+
+  // fold shows the members of a group, or hides them.
+  #fold(group, open) {
+    if (!group?.members || open === this.#isOpen(group)) return;
+    if (!this.open.delete(group.key)) this.open.add(group.key);
+    this.#draw();
+  }
+
+  #group() {
+    this.grouped = !this.grouped;
+    this.#draw();
+    this.#keep();
+    announce(this.grouped ? `${counted(this.groups, "owner")} shown` : `${counted(this.shown.length, "volume")} shown`);
+  }
+
+  #cells(item) {
+    const now = Date.now();
+    const cells = item.members ? this.#groupCells(item, now) : this.cells(item, now);
+    return this.all ? cells.toSpliced(1, 0, el("span", { title: item.namespace }, cut(item.namespace))) : cells;
+  }
+
+  #groupCells(group, now) {
+    const open = this.#isOpen(group);
+    const { more, ...facts } = this.groupCells(group, now);
+    const all = counted(group.members.length, "volume");
+    // Failed leads, and what is not known stays away where there is enough else.
+    const outcomes = [...group.outcomes].sort(([a], [b]) => worst.indexOf(a) - worst.indexOf(b)).slice(0, worst.length - 1);
+    const failed = group.outcomes.get("Failed");
+    const fold = el("button", { type: "button", class: "plain fold", "aria-expanded": String(open), title: visible(group.owner), on: { click: () => this.#fold(group, !open) } },
+      icon("down"), el("span", { class: "owner-name" }, cut(group.owner || "no owner")));
+    facts.outcome = el("span", { class: "outcomes" }, outcomes.map(([outcome, number]) =>
+      el("span", { class: "outcome-of", title: `${number} ${visible(outcome) || "unknown"}` }, outcomeIcon(outcome), el("span", { class: "number" }, count(number)), el("span", { class: "unseen" }, ` ${visible(outcome) || "unknown"}`))));
+    facts.pod = [fold, el("span", { class: "more" }, [failed && `${count(failed)} failed`, all, ...more].filter(Boolean).join(" · "))];
+    facts.owner = all;
+    return this.columns.filter(({ key }) => key !== "namespace").map(({ key }) => facts[key] ?? "");
   }
 
   // say writes how much is loaded, and what is missing.
@@ -174,13 +227,13 @@ export class ListView {
   // keep writes the search and the order into the address, so that it leads to the same view.
   #keep() {
     const { namespace, order } = this;
-    history.replaceState(null, "", format({ namespace, q: this.search.value.trim(), sort: order, view: this.gone ? goneView : "" }));
+    history.replaceState(null, "", format({ namespace, q: this.search.value.trim(), sort: order, group: this.grouped ? byOwner : "", view: this.gone ? goneView : "" }));
     this.#link();
   }
 
   // link makes the links to the two lists take the search along.
   #link() {
-    const place = { namespace: this.namespace, q: this.search.value.trim() };
+    const place = { namespace: this.namespace, q: this.search.value.trim(), group: this.grouped ? byOwner : "" };
     this.retainedLink.href = format(place);
     this.goneLink.href = format({ ...place, view: goneView });
   }
@@ -188,14 +241,14 @@ export class ListView {
   // accepts reports whether a route leads to this view as it is.
   accepts(route) {
     return !route.name && route.namespace === this.namespace && (route.view === goneView) === this.gone &&
-      route.q === this.search.value.trim() && route.sort === this.order;
+      route.q === this.search.value.trim() && route.sort === this.order && (route.group === byOwner) === this.grouped;
   }
 
   end() {
     this.#leaving.abort();
     clearInterval(this.timer);
     clearTimeout(this.saying);
-    if (this.store) Object.assign(this.store, { place: this.grid.rows.place, active: this.grid.active });
+    if (this.store) Object.assign(this.store, { place: this.grid.rows.place, active: this.grid.active, open: this.open });
     this.grid.end();
   }
 }

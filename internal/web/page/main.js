@@ -1,17 +1,18 @@
 // The page begins here: it asks what it was started for, and shows what the address leads to.
 
-import { session } from "./api.js";
-import { el, writable } from "./dom.js";
-import { GoneView } from "./gone.js";
+import { alive, link, session } from "./api.js";
+import { el, setAway, writable } from "./dom.js";
 import { visible } from "./names.js";
-import { announce, trouble } from "./notice.js";
-import { recent, remember } from "./recent.js";
+import { Chooser } from "./namespaces.js";
+import { announce, trouble } from "./problem.js";
 import { everywhere, format, goneView, parse } from "./route.js";
-import { VolumesView } from "./volumes.js";
 import { VolumeView } from "./volume.js";
+import { GoneView, VolumesView } from "./volumes.js";
 
 const main = document.getElementById("main");
-const field = document.getElementById("namespace");
+// heartbeat is how often a page that can be seen asks whether its program is still there, in milliseconds.
+const heartbeat = 10_000;
+let chooser = null;
 
 // app is what the views share.
 const app = {
@@ -37,8 +38,7 @@ const app = {
   // reached remembers a namespace that there is something of.
   reached(namespace) {
     if (namespace === everywhere) return;
-    remember(namespace);
-    offer();
+    chooser.remember(namespace);
   },
 
   // toast shows a text for a moment.
@@ -54,11 +54,6 @@ const app = {
     announce(text);
   },
 };
-
-// offer fills the suggestions of the field for the namespace.
-function offer() {
-  document.getElementById("namespaces").replaceChildren(...recent().map((name) => el("option", { value: name })));
-}
 
 let view = null;
 
@@ -81,8 +76,7 @@ function show() {
     show();
     return;
   }
-  field.value = route.namespace === everywhere ? "" : visible(route.namespace);
-  document.getElementById("everywhere").setAttribute("aria-current", String(route.namespace === everywhere));
+  chooser.show(route.namespace);
   const gone = !route.name && route.view === goneView;
   if (!route.name && !gone) app.listAddress = location.hash;
   else if (!gone && ![route.namespace, everywhere].includes(parse(app.listAddress ?? "").namespace)) app.listAddress = null;
@@ -114,18 +108,24 @@ function keyPressed(event) {
   search.select();
 }
 
+// watch notices when the program behind the page ends, or is there again.
+function watch() {
+  const ask = () => document.visibilityState === "visible" && alive();
+  link.changed = () => {
+    setAway(!link.there);
+    document.getElementById("away").hidden = link.there;
+    if (link.there) announce("The program behind this page answers again");
+  };
+  setInterval(ask, heartbeat);
+  document.addEventListener("visibilitychange", ask);
+}
+
 async function begin() {
-  offer();
   addEventListener("keydown", keyPressed);
   // The address is a route: the link may not change it.
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();
     main.focus();
-  });
-  document.getElementById("where").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const namespace = field.value.trim();
-    if (namespace) app.go(format({ namespace }));
   });
   try {
     app.session = await session();
@@ -133,6 +133,8 @@ async function begin() {
     main.replaceChildren(el("h1", { class: "unseen" }, "Katbox"), trouble(problem, "session", "", () => location.reload()));
     return;
   }
+  chooser = new Chooser(app);
+  watch();
   document.getElementById("version").textContent = app.session.version ? `kubectl katbox ${app.session.version}` : "";
   document.getElementById("user").textContent = app.session.user ? visible(app.session.user) : "";
   document.getElementById("home").href = home();

@@ -1,4 +1,7 @@
-// Names and paths that pods chose. A ref is a path as requests take it: percent-encoded bytes.
+// Names and paths that pods chose, and how they are shown. A ref is a path as requests take it:
+// percent-encoded bytes.
+
+import { el } from "./dom.js";
 
 // Characters that show nothing, or that hide or reorder others: controls, marks of direction, joiners
 // and other formatting, separators of lines, private and unassigned characters, lone surrogates.
@@ -78,4 +81,21 @@ export function parent(ref) {
 export function ancestors(ref) {
   const elements = ref === "" ? [] : ref.split("/");
   return elements.map((_, i) => elements.slice(0, i + 1).join("/"));
+}
+
+// nameOf shows a name that a pod chose: apart from the direction of the text around it, with the
+// characters that hide something made visible.
+export function nameOf(name) {
+  return el("bdi", { class: "name" }, namePieces(name).map(({ text, odd }) => (odd ? el("span", { class: "odd" }, text) : text)));
+}
+
+// tail is how many characters of a name are shown whatever room there is.
+const tail = 8;
+
+// cut shows a name in one line. Where there is no room its middle goes: pods and nodes differ at the end.
+export function cut(name) {
+  const text = [...visible(name)];
+  if (text.length < 2 * tail) return text.join("");
+  const end = text.splice(-tail);
+  return [el("span", { class: "head-of" }, text.join("")), el("span", { class: "tail-of" }, end.join(""))];
 }

@@ -8,10 +8,12 @@
 //
 // # Reading the source
 //
-// Begin with main.js, which shows the view that the address names (route.js). volumes.js is the list
-// of retained volumes, gone.js that of the volumes that are gone (listview.js has what they share),
-// volume.js is one volume, directory.js and file.js what is in it. api.js alone talks to the server,
-// problem.js says what an error means. grid.js and rows.js draw the rows of long lists that
+// Begin with main.js, which shows the view that the address names (route.js). volumes.js has the lists of
+// the retained volumes and of those that are gone (listview.js is what they share, volumestore.js what is
+// loaded, facts.js what is said of a volume), volume.js is one volume, decide.js what a person decides about
+// it, directory.js and file.js what is in it. namespaces.js is the chooser of namespaces, command.js has
+// the plugin's commands for what is shown. api.js alone talks to the server, problem.js says what an
+// error means. grid.js and rows.js draw the rows of long lists that
 // can be seen, textview.js, hex.js and image.js the contents of files (text.js has the bytes of a text and its
 // lines, ansi.js what terminals make of them).
 //

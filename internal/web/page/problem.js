@@ -1,6 +1,8 @@
-// What went wrong, and what a person can do about it.
+// What the page tells people beside what they came for: what went wrong, and what they can do about it.
 
-import { everywhere } from "./route.js";
+import { button, el, icon } from "./dom.js";
+import { visible } from "./names.js";
+import { everywhere, format, goneView } from "./route.js";
 
 // Problem is a request that failed. status is the HTTP status, 0 if there was no answer; cause is the
 // reason of a bad request, retryAfter how many seconds the server wants to be left alone.
@@ -35,6 +37,7 @@ const rights = {
   list: { verb: "list", resource: "retainedvolumes", does: "list retained volumes", role: "view" },
   get: { verb: "get", resource: "retainedvolumes", does: "see this volume", role: "view" },
   delete: { verb: "delete", resource: "retainedvolumes", does: "delete this volume", role: "edit" },
+  patch: { verb: "patch", resource: "retainedvolumes", does: "keep volumes longer", role: "katbox-keep" },
   files: { verb: "get", resource: "retainedvolumes/files", does: "list the files of this volume", role: "edit" },
   log: { verb: "get", resource: "retainedvolumes/log", does: "read the files of this volume", role: "edit" },
 };
@@ -44,13 +47,13 @@ function missing(action, namespace) {
   const { verb, resource, does, role } = rights[action];
   const all = namespace === everywhere;
   const where = all ? "in all namespaces" : `in the namespace ${namespace}`;
-  const roles = role === "view" ? "view, edit and admin" : "edit and admin";
+  const roles = { view: "roles view, edit and admin include", edit: "roles edit and admin include", "katbox-keep": "role katbox-keep includes" }[role];
   return {
     title: `You may not ${does}${action === "list" ? ` ${where}` : ""}`,
-    text: `The right to ${verb} ${resource} (group katbox.io) ${where} is missing. The roles ${roles} include it.`,
+    text: `The right to ${verb} ${resource} (group katbox.io) ${where} is missing. The ${roles} it.`,
     advice: all
       ? "Choose one namespace above, or ask an administrator of the cluster for this right."
-      : `Ask an administrator of the namespace for the role ${role}.`,
+      : `Ask an administrator of the ${role === "katbox-keep" ? "cluster" : "namespace"} for the role ${role}.`,
   };
 }
 
@@ -79,13 +82,17 @@ export function explain(problem, action, namespace) {
     case status === 404 && (action === "files" || action === "log") && !/(retained|such) volume/.test(message):
       return { title: "There is no such file or directory", text: message, advice: "Go up by the path above, and look for it there." };
     case status === 404:
-      return { title: "This volume is gone", text: message, advice: "Its time was over, its node needed the space, or it was deleted: the list of gone volumes says which." };
+      return { gone: true, title: "This volume is gone", text: message, advice: "Its time was over, its node needed the space, or it was deleted: the list of gone volumes says which." };
+    case status === 409 && action === "patch":
+      return { title: "The volume cannot be kept so long", text: message, advice: "" };
     case status === 409:
       return { title: "This volume is in use again", text: message, advice: "It is published for a pod now. Its files can be read here once the pod has ended." };
     case status === 410 && reason === "Expired" && action === "list":
       return { title: "The list became too old while it was read", text: message, advice: "Refresh the list." };
     case status === 410:
-      return { title: "This volume has just gone", text: message, advice: "Its time was over, or its node needed the space." };
+      return { gone: true, title: "This volume has just gone", text: message, advice: "Its time was over, or its node needed the space." };
+    case status === 501:
+      return { title: "This cluster’s gateway is too old to release volumes", text: message, advice: "Ask an administrator of the cluster to upgrade it. Nothing was changed." };
     case status === 429:
       return { title: "There are too many requests at the moment", text: message, advice: `Try again${wait}.` };
     case status === 502:
@@ -98,4 +105,33 @@ export function explain(problem, action, namespace) {
       return { title: "This cannot be shown", text: message, advice: "" };
   }
   return { title: `The server answered with an error (${status})`, text: message, advice: "Try again. The log of Katbox’s gateway may say more." };
+}
+
+// said is how many milliseconds a text stays for screen readers to say it.
+const said = 5000;
+
+// announce makes screen readers say a text, after those that they have not said yet.
+export function announce(text) {
+  const line = el("p", {}, text);
+  document.getElementById("live").append(line);
+  setTimeout(() => line.remove(), said);
+}
+
+// notice makes a box with a title, and texts below it. kind is "info", "warning" or "error".
+export function notice(kind, title, texts = [], actions = []) {
+  return el("div", { class: `notice ${kind}`, role: kind === "error" ? "alert" : "status" },
+    icon("warning"),
+    el("div", {}, el("p", { class: "title" }, visible(title)), texts.filter(Boolean).map((text) => el("p", {}, visible(text.replace(/\s+/g, " ")))),
+      actions.length > 0 && el("p", { class: "actions" }, actions)));
+}
+
+// trouble says what a problem is. again repeats what failed, if that may help. name is the volume that it is
+// about: of one that is gone, a link leads to when and why it went.
+export function trouble(problem, action, namespace, again, name = "") {
+  const { title, text, advice, gone } = explain(problem, action, namespace);
+  const hopeless = [400, 401, 403, 404, 410].includes(problem.status);
+  const actions = again && !hopeless ? [button("Try again", again)] : [];
+  // The name begins with that of its pod, which the list is searched for.
+  if (gone && name) actions.push(el("a", { href: format({ namespace, view: goneView, q: name.replace(/\.[^.]*$/, "") }) }, "When and why it went"));
+  return notice("error", title, [text, advice], actions);
 }

@@ -5,12 +5,14 @@
 //   #/NAMESPACE/NAME/REF            a directory or a file
 //   ...?line=10 or ?line=10-20      lines of a file; negative ones count from its end
 //
-// Behind the question mark also: q (what is searched in a list), sort, view (text, hex or image; gone for
-// the list of the volumes that are gone).
+// Behind the question mark also: q (what is searched in a list), sort, group (owner for a list in groups),
+// view (text, hex or image; gone for the list of the volumes that are gone).
 
 export const everywhere = "*";
 // goneView is the view of the volumes that are gone.
 export const goneView = "gone";
+// byOwner is the group of lists in which the volumes of one Job, or of another owner of pods, are one row.
+export const byOwner = "owner";
 
 // parse reads the fragment of an address.
 export function parse(hash) {
@@ -20,7 +22,7 @@ export function parse(hash) {
   const [name, ref = ""] = cut(rest, "/");
   return {
     namespace: plain(namespace), name: plain(name), ref: ref.replace(/^\/+|\/+$/g, ""),
-    lines: parseLines(params.get("line")), q: params.get("q") ?? "", sort: params.get("sort") ?? "", view: params.get("view") ?? "",
+    lines: parseLines(params.get("line")), q: params.get("q") ?? "", sort: params.get("sort") ?? "", group: params.get("group") ?? "", view: params.get("view") ?? "",
   };
 }
 
@@ -38,7 +40,7 @@ function plain(text) {
 }
 
 // format writes a route as the fragment of an address.
-export function format({ namespace, name = "", ref = "", lines = null, q = "", sort = "", view = "" }) {
+export function format({ namespace, name = "", ref = "", lines = null, q = "", sort = "", group = "", view = "" }) {
   const elements = [namespace === everywhere ? everywhere : encodeURIComponent(namespace)];
   if (name) elements.push(encodeURIComponent(name));
   if (name && ref) elements.push(ref);
@@ -47,6 +49,7 @@ export function format({ namespace, name = "", ref = "", lines = null, q = "", s
   if (lines) params.set("line", formatLines(lines));
   if (q) params.set("q", q);
   if (sort) params.set("sort", sort);
+  if (group) params.set("group", group);
   const query = params.toString();
   return `#/${elements.join("/")}${query ? `?${query}` : ""}`;
 }

@@ -5,7 +5,7 @@ import { button, el } from "./dom.js";
 import { FindBar, marked } from "./find.js";
 import { counted, size } from "./format.js";
 import { Lines, mostLoaded, step, Text } from "./text.js";
-import { announce } from "./notice.js";
+import { announce } from "./problem.js";
 import { format, parseLines } from "./route.js";
 import { Rows } from "./rows.js";
 

@@ -1,18 +1,22 @@
-// One volume: whose it was, its path, and below that a directory or a file.
+// One volume: whose it was, what can be done with it, its path, and below that a directory or a file.
 
 import { entry, volume as getVolume } from "./api.js";
-import { button, el, writable } from "./dom.js";
+import { copyButton } from "./command.js";
+import { askToPin, askToRelease, askToRemove, takeBack } from "./decide.js";
 import { DirectoryView } from "./directory.js";
+import { button, el, writable } from "./dom.js";
 import { download } from "./download.js";
+import { holdInFull, outcomeOf, timeLeft } from "./facts.js";
 import { FileView } from "./file.js";
 import { count, moment, size, span } from "./format.js";
-import { nameOf } from "./nameof.js";
-import { ancestors, base, decode, parent, visible } from "./names.js";
-import { trouble } from "./notice.js";
-import { askToRemove } from "./remove.js";
+import { ancestors, base, cut, decode, namePieces, nameOf, parent, visible } from "./names.js";
+import { trouble } from "./problem.js";
 import { format, sameFile } from "./route.js";
-import { holdInFull, timeLeft } from "./timeleft.js";
 import { compact } from "./volumestore.js";
+
+// A path of more steps has its middle left out: so many are shown at its beginning and at its end.
+const firstSteps = 2;
+const lastSteps = 3;
 
 export class VolumeView {
   #leaving = new AbortController();
@@ -21,14 +25,16 @@ export class VolumeView {
     this.app = app;
     this.id = { namespace: route.namespace, name: route.name };
     this.heading = el("h1", { tabindex: -1 }, visible(route.name));
+    this.outcome = el("div", { class: "how" });
     this.facts = el("dl", { class: "facts" });
-    this.path = el("nav", { class: "path", "aria-label": "Path" });
-    this.remove = button("Delete…", () => askToRemove(this.volume, (said) => this.#removed(said)), { icon: "trash", class: "danger", disabled: true, id: "remove" });
-    this.archive = button("Download all", () => download(this.id, "", "archive", this.notices), { icon: "download", disabled: true, id: "archive" });
+    this.steps = el("ol");
+    this.path = el("nav", { class: "path", "aria-label": "Path" }, this.steps);
+    this.tools = el("div", { class: "tools" });
     this.notices = el("div", { class: "notices" });
     this.content = el("div", { class: "content" });
-    this.top = el("div", { class: "bar about" }, el("div", { class: "who" }, this.heading, this.facts), el("div", { class: "tools" }, this.archive, this.remove));
-    this.root = el("div", { class: "view", on: { keydown: (event) => this.#key(event) } }, this.path, this.top, this.notices, this.content);
+    const copy = copyButton(app, () => ({ ...this.id, ref: this.route.ref, file: this.inner instanceof FileView }), { class: "quiet slim", id: "copy-command" });
+    this.top = el("div", { class: "bar about" }, el("div", { class: "who" }, el("div", { class: "headline" }, this.outcome, this.heading), this.facts), this.tools);
+    this.root = el("div", { class: "view", on: { keydown: (event) => this.#key(event) } }, el("div", { class: "trail" }, this.path, copy), this.top, this.notices, this.content);
   }
 
   // begin is called once the view is in the document.
@@ -51,9 +57,40 @@ export class VolumeView {
 
   #found(volume) {
     this.volume = volume;
-    this.remove.disabled = this.archive.disabled = false;
+    this.app.store?.changed(volume);
     this.#drawFacts();
     this.#drawPath();
+    this.#drawTools();
+  }
+
+  // What can be done. How long a volume of a deleted claim is kept is decided elsewhere.
+  #drawTools() {
+    const v = this.volume;
+    const drawn = JSON.stringify([v.bytes, v.hold, v.pool]);
+    if (drawn === this.drawn) return; // the focus stays
+    this.drawn = drawn;
+    const decided = (said) => {
+      this.app.toast(said);
+      this.#load();
+    };
+    const all = button(v.bytes === undefined ? "Download all" : `Download all (${size(v.bytes)})`, () => download(this.id, "", "archive", this.notices),
+      { icon: "download", asks: true, id: "archive", title: "All files in one archive, which is compressed: it is smaller than what they take on the node" });
+    const pin = button("Pin…", () => askToPin(this.volume, decided), { icon: "pin", asks: true, id: "pin" });
+    const release = button("Release…", () => askToRelease(this.volume, decided), { icon: "release", asks: true, id: "release" });
+    const back = button(v.hold?.kind === "Released" ? "Undo release" : "Unpin", () => this.#takeBack(decided), { asks: true, id: "unpin" });
+    const remove = button("Delete…", () => askToRemove(this.volume, (said) => this.#removed(said)), { icon: "trash", class: "danger", asks: true, id: "remove" });
+    const kept = v.pool ? [] : v.hold ? [pin, back] : [pin, release];
+    const focused = this.tools.contains(document.activeElement) && document.activeElement.id;
+    this.tools.replaceChildren(all, ...kept, remove);
+    if (focused) (document.getElementById(focused) ?? pin).focus();
+  }
+
+  async #takeBack(decided) {
+    try {
+      decided(await takeBack(this.volume));
+    } catch (problem) {
+      this.notices.replaceChildren(trouble(problem, "patch", this.id.namespace));
+    }
   }
 
   #drawFacts() {
@@ -63,7 +100,6 @@ export class VolumeView {
     const pairs = [
       ["Volume", visible(v.volume) || "–"],
       v.owner && ["Owner", `${v.owner}${v.guessed ? " (guessed)" : ""}${v.jobIndex ? `, index ${visible(v.jobIndex)}` : ""}`],
-      v.outcome && ["Outcome", visible(v.outcome)],
       ["Node", visible(v.node)],
       ["Size", v.inodes === undefined ? size(v.bytes) : `${size(v.bytes)} in ${count(v.inodes)} inodes`],
       ["Retained", Number.isNaN(v.retained) ? "–" : `${span(now - v.retained)} ago (${moment(v.retained).slice(0, 16)})`],
@@ -72,6 +108,7 @@ export class VolumeView {
       v.sooner && ["Note", "The node’s disk fills up: the volume may go earlier."],
       v.foreign && ["Note", "It is of an earlier namespace of this name."],
     ];
+    this.outcome.replaceChildren(outcomeOf(v));
     this.facts.replaceChildren(...pairs.filter(Boolean).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
   }
 
@@ -81,14 +118,16 @@ export class VolumeView {
     this.heading.textContent = this.title;
     this.app.name(this.title);
     const steps = [
-      { text: visible(id.namespace), href: this.#listAddress() },
-      { text: this.volume ? visible(`${this.volume.pod || id.name}`) : visible(id.name), href: format(id) },
+      { text: id.namespace, href: this.#listAddress() },
+      { text: this.volume?.pod || id.name, href: format(id) },
       ...ancestors(route.ref).map((ref) => ({ text: decode(base(ref)), href: format({ ...id, ref }) })),
-    ];
-    this.path.replaceChildren(el("ol", {}, steps.map(({ text, href }, i) =>
-      el("li", {}, i === steps.length - 1
-        ? el("a", { href, "aria-current": "page" }, nameOf(text))
-        : el("a", { href }, nameOf(text))))));
+    ].map(({ text, href }, i, { length }) => el("li", {}, el("a", { href, title: visible(text), "aria-current": i === length - 1 ? "page" : null }, stepOf(text))));
+    if (steps.length > firstSteps + lastSteps + 1) {
+      const middle = steps.slice(firstSteps, -lastSteps);
+      const more = el("li", {}, el("button", { type: "button", class: "plain", "aria-label": `Show ${middle.length} more steps of the path`, on: { click: () => more.replaceWith(...middle) } }, "…"));
+      steps.splice(firstSteps, middle.length, more);
+    }
+    this.steps.replaceChildren(...steps);
   }
 
   // The list that the reader came from, which may be that of all namespaces.
@@ -155,7 +194,7 @@ export class VolumeView {
 
   // trouble shows a problem once: facts and files may fail for the same reason.
   trouble(problem, action, again) {
-    const node = trouble(problem, action, this.id.namespace, again ?? (() => this.again()));
+    const node = trouble(problem, action, this.id.namespace, again ?? (() => this.again()), this.id.name);
     if (![...this.notices.children].some((other) => other.textContent === node.textContent)) this.notices.append(node);
   }
 
@@ -179,4 +218,9 @@ export class VolumeView {
     clearInterval(this.timer);
     this.inner?.end();
   }
+}
+
+// stepOf shows a step of a path. A name with characters that hide something is shown as names of files are.
+function stepOf(text) {
+  return namePieces(text).some(({ odd }) => odd) ? nameOf(text) : el("bdi", { class: "name" }, cut(text));
 }

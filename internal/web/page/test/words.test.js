@@ -2,20 +2,22 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import * as ansi from "../ansi.js";
-import { compact, directoriesFirst, refOf } from "../entries.js";
+import { commandFor } from "../command.js";
 import { lower, marked, places } from "../find.js";
 import * as format from "../format.js";
 import * as hex from "../hex.js";
-import { missingNodes, otherWarnings } from "../missing.js";
+import { keptOf, whyGone } from "../facts.js";
+import { matching, ordered, turned } from "../grid.js";
 import * as names from "../names.js";
 import { explain, Problem, problemOf } from "../problem.js";
 import * as route from "../route.js";
-import { matching, ordered, turned } from "../select.js";
-import { keptOf, whyGone } from "../whygone.js";
 
-// The key of the page is in its address.
+// What the modules ask of a browser when they are loaded.
 globalThis.location = { hash: "" };
+globalThis.localStorage = { getItem: () => null };
+const { compact, directoriesFirst, refOf } = await import("../directory.js");
 const { imageSize, imageType } = await import("../image.js");
+const { groupsOf, missingNodes, otherWarnings } = await import("../volumestore.js");
 
 test("sizes are written as Katbox's other programs write them", () => {
   for (const [bytes, text] of [
@@ -89,10 +91,12 @@ test("an entry keeps its ref only if it does not follow from its name", () => {
 });
 
 test("routes", () => {
-  const whole = { namespace: "ci", name: "p.q3fd7k2m9c4a", ref: "out/a%FFb", lines: { from: 10, to: 20 }, q: "", sort: "", view: "text" };
+  const whole = { namespace: "ci", name: "p.q3fd7k2m9c4a", ref: "out/a%FFb", lines: { from: 10, to: 20 }, q: "", sort: "", group: "", view: "text" };
   assert.equal(route.format(whole), "#/ci/p.q3fd7k2m9c4a/out/a%FFb?view=text&line=10-20");
   assert.deepEqual(route.parse(route.format(whole)), whole);
-  assert.deepEqual(route.parse("#/*?q=a+b%2Fc&sort=-size"), { namespace: "*", name: "", ref: "", lines: null, q: "a b/c", sort: "-size", view: "" });
+  assert.deepEqual(route.parse("#/*?q=a+b%2Fc&sort=-size"), { namespace: "*", name: "", ref: "", lines: null, q: "a b/c", sort: "-size", group: "", view: "" });
+  assert.equal(route.parse("#/ci?group=owner").group, route.byOwner);
+  assert.equal(route.format({ namespace: "ci", q: "x", group: "owner" }), "#/ci?q=x&group=owner");
   assert.equal(route.format(route.parse("#/*?q=a+b%2Fc&sort=-size")), "#/*?q=a+b%2Fc&sort=-size");
   for (const nothing of ["", "#", "#/"]) assert.equal(route.parse(nothing).namespace, "");
   assert.equal(route.parse("#/ci/name//a/").ref, "a");
@@ -209,6 +213,11 @@ test("what became of a volume is said in the words of the plugin", () => {
   ]) assert.equal(whyGone(gone), text);
   assert.equal(keptOf({ kept: "1h", promised: "12h" }), "1h of 12h");
   assert.equal(keptOf({ kept: "", promised: "" }), "– of –");
+  // What was kept longer than it was to be was not kept "of" that.
+  for (const [kept, promised, text] of [
+    ["1d16h", "12h", "1d16h, over 12h"], ["12h", "12h", "12h of 12h"], ["12h0s", "12h", "12h0s of 12h"], ["90m", "1h", "90m, over 1h"], ["2d", "3d", "2d of 3d"],
+    ["1d", "forever", "1d of forever"], ["1w", "6d", "1w, over 6d"], ["1y", "364d", "1y, over 364d"], ["59m59s", "1h", "59m59s of 1h"],
+  ]) assert.equal(keptOf({ kept, promised }), text);
 });
 
 test("what a list lacks is said once", () => {
@@ -223,4 +232,35 @@ test("what a list lacks is said once", () => {
   assert.equal(missingNodes(undefined, String), null);
   assert.deepEqual(otherWarnings(["katbox: 5 of 9 nodes did not answer (n7)", "katbox: other"], fleet), ["other"]);
   assert.deepEqual(otherWarnings(["katbox: 5 of 9 nodes did not answer (n7)"], null), ["5 of 9 nodes did not answer (n7)"]);
+});
+
+test("volumes of one owner are one group, whose failures count", () => {
+  const volume = (owner, pod, outcome, bytes, retained, expires, node = "n1") => ({ namespace: "ci", owner, pod, name: `${pod}.x`, outcome, bytes, retained, expires, node });
+  const groups = groupsOf([
+    volume("job/a", "a-1", "Succeeded", 5, 30, 90), volume("job/b", "b-1", "Succeeded", undefined, NaN, NaN), volume("job/a", "a-2", "Failed", 7, 20, 60, "n2"),
+    volume("", "alone", "", 1, 10, 50), volume("", "alone", "", 2, 9, 40), { ...volume("job/a", "a-9", "Stopped", 1, 1, 1), namespace: "etl" },
+  ]);
+  assert.deepEqual(groups.map((g) => [g.namespace, g.owner, g.members.length]), [["ci", "job/a", 2], ["ci", "job/b", 1], ["ci", "alone", 2], ["etl", "job/a", 1]]);
+  const [a, b] = groups;
+  assert.deepEqual([a.outcome, a.bytes, a.retained, a.left, a.nodes.size], ["Failed", 12, 30, 60, 2]);
+  assert.deepEqual([...a.outcomes], [["Succeeded", 1], ["Failed", 1]]);
+  assert.equal(b.bytes, undefined);
+  assert.ok(Number.isNaN(b.left));
+});
+
+test("commands for what is shown mean nothing else to a shell", () => {
+  const id = { namespace: "ci", name: "nightly-x7k2p.q3fd7k2m9c4a" };
+  for (const [place, command] of [
+    [{ namespace: "ci" }, "kubectl katbox list -n ci"],
+    [{ namespace: "*" }, "kubectl katbox list -A"],
+    [{ namespace: "ci", gone: true }, "kubectl katbox list --gone -n ci"],
+    [id, `kubectl katbox ls -n ci ${id.name}:`],
+    [{ ...id, ref: "out" }, `kubectl katbox ls -n ci ${id.name}:out`],
+    [{ ...id, ref: "out/log.txt", file: true }, `kubectl katbox cat -n ci ${id.name}:out/log.txt`],
+    [{ ...id, ref: "a%0Ab/%3Brm%20-rf", file: true }, `kubectl katbox cat -n ci ${id.name}::a%0Ab/%3Brm%20-rf`],
+    // The address bar takes what no list has sent.
+    [{ ...id, ref: "$(x)\n;`'\u202e\x1b" }, `kubectl katbox ls -n ci ${id.name}::%24%28x%29%0A%3B%60%27%E2%80%AE%1B`],
+    [{ namespace: "a'; rm -rf /" }, "kubectl katbox list -n 'a'\\''; rm -rf /'"],
+  ]) assert.equal(commandFor(place), command);
+  assert.equal(commandFor(id, ["--context=the one"]), `kubectl katbox ls '--context=the one' -n ci ${id.name}:`);
 });
