@@ -28,7 +28,8 @@ var looks = []struct {
 	width  int64
 	scheme string
 }{
-	{"wide-light", 1280, "light"}, {"wide-dark", 1280, "dark"}, {"narrow-light", 360, "light"}, {"narrow-dark", 360, "dark"},
+	{"wide-light", 1280, "light"}, {"wide-dark", 1280, "dark"}, {"middle-light", 820, "light"},
+	{"narrow-light", 390, "light"}, {"narrow-dark", 390, "dark"}, {"narrowest-light", 360, "light"},
 }
 
 // TestAccessible: axe finds nothing wrong, wherever one is in the page, and nothing is wider than the
@@ -39,6 +40,17 @@ func TestAccessible(t *testing.T) {
 	places := append(c.places(), place{name: "delete-dialog", hash: "#/ci/" + c.failed, shows: "README", then: func(v *visitor) {
 		v.click("Delete…")
 		v.wait("a dialog asks", dialog)
+	}}, place{name: "pin-dialog", hash: "#/ci/" + c.failed, shows: "README", then: func(v *visitor) {
+		v.press("\x1b")
+		v.click("Pin…")
+		v.sees("Others who find it still there")
+	}}, place{name: "release-dialog", hash: "#/ci/" + c.failed, shows: "README", then: func(v *visitor) {
+		v.press("\x1b")
+		v.click("Release…")
+		v.sees("The volume goes soon")
+	}}, place{name: "namespaces", hash: "#/ci", shows: c.failedPod, then: func(v *visitor) {
+		v.press("\x1b")
+		v.choose()
 	}}, place{name: "gone-dialog", hash: "#/ci?view=gone", shows: c.earlyPod, then: func(v *visitor) {
 		v.press("\x1b") // closes the dialog before
 		v.click(c.earlyPod)

@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -159,22 +158,36 @@ func (n *node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	return &files.Reading{Volume: d, Tree: tree, Lost: context.Background(), Close: sync.OnceFunc(func() { tree.Close() })}, nil
 }
 
-// errNoHolds: the page asks for none.
-var errNoHolds = errors.New("this node knows no holds")
-
-// Pin pins nothing.
-func (n *node) Pin(context.Context, volume.ID, time.Time, string, string) (volume.Description, error) {
-	return volume.Description{}, errNoHolds
+// hold changes what a person has decided about a volume.
+func (n *node) hold(id volume.ID, kind volume.HoldKind, until time.Time, by, why string) (d volume.Description, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at, err := n.find(id)
+	if err != nil {
+		return d, err
+	}
+	r := &n.volumes[at].Record
+	r.Hold = volume.Hold{}
+	if kind != volume.NoHold {
+		r.Hold = volume.Hold{Kind: kind, For: until.Sub(r.Unpublished), By: by, Why: why}
+	}
+	n.volumes[at].Deadline = r.Until()
+	return n.volumes[at], r.Hold.Check()
 }
 
-// Unpin unpins nothing.
-func (n *node) Unpin(context.Context, volume.ID, string) (volume.Description, error) {
-	return volume.Description{}, errNoHolds
+// Pin keeps a volume until then.
+func (n *node) Pin(_ context.Context, id volume.ID, until time.Time, by, why string) (volume.Description, error) {
+	return n.hold(id, volume.Pinned, until, by, why)
 }
 
-// Release releases nothing.
-func (n *node) Release(context.Context, volume.ID, string, string) (volume.Description, error) {
-	return volume.Description{}, errNoHolds
+// Unpin takes that back, or a release.
+func (n *node) Unpin(_ context.Context, id volume.ID, _ string) (volume.Description, error) {
+	return n.hold(id, volume.NoHold, time.Time{}, "", "")
+}
+
+// Release lets a volume go in ten minutes.
+func (n *node) Release(_ context.Context, id volume.ID, by, why string) (volume.Description, error) {
+	return n.hold(id, volume.Released, time.Now().Add(10*time.Minute), by, why)
 }
 
 // Gone returns a page of the volumes that are gone.

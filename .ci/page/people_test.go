@@ -14,18 +14,20 @@ type person struct {
 	roles  map[string]role
 }
 
-// role is what the chart gives to view and edit.
+// role is what the chart gives to view and edit, and keep what katbox-keep has beside these.
 type role int
 
 const (
 	none role = iota
 	view
 	edit
+	keep
 )
 
 // people are known by their token.
 var people = map[string]person{
 	"token-of-alice": {"alice", []string{"developers"}, map[string]role{"ci": edit}},
+	"token-of-kim":   {"kim", nil, map[string]role{"ci": keep}},
 	"token-of-vera":  {"vera", []string{"readers"}, map[string]role{"ci": view}},
 	"token-of-bob":   {"bob", nil, map[string]role{"other": edit}},
 	"token-of-root":  {"root", []string{"system:masters"}, map[string]role{"*": edit}},
@@ -54,6 +56,8 @@ func (p person) may(group, verb, resource, subresource, namespace string) bool {
 		return has >= view
 	case slices.Contains([]string{"files", "log"}, subresource) && verb == "get", subresource == "" && verb == "delete":
 		return has >= edit
+	case subresource == "" && verb == "patch":
+		return has >= keep
 	}
 	return false
 }

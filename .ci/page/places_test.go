@@ -56,8 +56,10 @@ func (c *showcase) places() []place {
 	return []place{
 		{name: "list", hash: "#/ci", shows: c.failedPod},
 		{name: "list-searched", hash: "#/ci?q=nightly", shows: c.failedPod},
+		{name: "list-grouped", hash: "#/ci?group=owner", shows: "job/nightly-29371080"},
 		{name: "list-empty", hash: "#/ci?q=nothing-is-called-so", shows: "None of"},
 		{name: "gone", hash: "#/ci?view=gone", shows: c.earlyPod},
+		{name: "gone-grouped", hash: "#/ci?view=gone&group=owner", shows: "job/etl-orders"},
 		{name: "gone-searched", hash: "#/ci?view=gone&q=no+bytes", shows: c.earlyPod},
 		{name: "gone-empty", hash: "#/ci?view=gone&q=nothing-is-called-so", shows: "None of"},
 		{name: "volume", hash: volume, shows: "README"},

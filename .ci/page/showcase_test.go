@@ -36,6 +36,7 @@ func newShowcase(t testing.TB) *showcase {
 				c.failed, path = n.put(func(d *volume.Description) {
 					d.Record.PodName, d.Record.VolumeName = c.failedPod, "scratch"
 					owned(d, "Job", "nightly-29371080")
+					d.Record.Outcome = volume.Failed
 					aged(d, 0.7, 12, 1288490188, 31)
 				})
 				c.write(t, path)
@@ -54,6 +55,15 @@ func newShowcase(t testing.TB) *showcase {
 					}
 					aged(d, 1+float64(at)*0.42, 12, int64(random.IntN(1<<31)), int64(random.IntN(4000)))
 					d.Early = at%9 == 5
+					d.Record.Outcome = [...]volume.Outcome{volume.Succeeded, volume.Succeeded, volume.Failed, volume.Stopped, volume.OutcomeUnknown}[at%5]
+					switch at {
+					case 6:
+						d.Record.Hold = volume.Hold{Kind: volume.Pinned, For: 60 * time.Hour, By: "kim", Why: "post-mortem on Monday"}
+						d.Deadline = d.Record.Until()
+					case 7:
+						d.Record.Hold = volume.Hold{Kind: volume.Released, For: 5 * time.Hour, By: "alice", Why: "all is clear"}
+						d.Deadline = d.Record.Until()
+					}
 				})
 			}
 		}
@@ -141,4 +151,13 @@ func (c *showcase) write(t testing.TB, path string) {
 	for i := range 12 {
 		must(t, os.WriteFile(filepath.Join(path, fmt.Sprintf("out/coverage/part-%02d.out", i)), []byte(strings.Repeat("x", 1<<i)), 0o644))
 	}
+}
+
+// writeDeep writes a directory, and a file in it.
+func writeDeep(t testing.TB, path, ref string) {
+	t.Helper()
+	must(t,
+		os.MkdirAll(filepath.Join(path, ref), 0o755),
+		os.WriteFile(filepath.Join(path, ref, "last.txt"), []byte("The end.\n"), 0o644),
+	)
 }
