@@ -76,7 +76,10 @@ export class Chooser {
     const lines = found.slice(0, most).map((name) => this.#line(name, visible(name)));
     if (!typed) lines.unshift(this.#line(everywhere, "All namespaces"));
     if (typed && !names.includes(typed) && typed !== everywhere) lines.push(this.#line(typed, `Open “${visible(typed)}”`));
+    // Names that come late do not take the focus away.
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.hash : null;
     this.list.replaceChildren(...lines);
+    if (focused !== null) [...this.list.querySelectorAll("a")].find((link) => link.hash === focused)?.focus();
     this.hint.textContent = found.length > most ? `${found.length - most} more: type a part of the name`
       : this.#known.all ? "" : "You may not list the cluster’s namespaces: type the name of another one.";
   }
