@@ -294,6 +294,7 @@ func TestCopiedCommands(t *testing.T) {
 // be pressed; what is loaded stays.
 func TestProgramEnds(t *testing.T) {
 	c, p, v := openCrowded(t, "token-of-alice")
+	v.sees("24 volumes")
 	v.goTo(place{hash: "#/ci/" + c.deep, shows: "Download all (1016 MiB)"})
 	v.wait("they can be pressed", `["archive", "remove", "pin", "release"].every((id) => !document.getElementById(id).disabled)`)
 	p.stop()
