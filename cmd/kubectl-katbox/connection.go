@@ -54,7 +54,9 @@ func (c *connection) config() clientcmd.ClientConfig {
 // spoken returns the flags that were given and that say which cluster is meant, and as whom. Secrets are
 // none of them.
 func (c *connection) spoken() (flags []string) {
-	for _, name := range []string{clientcmd.RecommendedConfigPathFlag, clientcmd.FlagContext, clientcmd.FlagClusterName, clientcmd.FlagAuthInfoName} {
+	for _, name := range []string{
+		clientcmd.RecommendedConfigPathFlag, clientcmd.FlagContext, clientcmd.FlagClusterName, clientcmd.FlagAuthInfoName,
+	} {
 		if f := c.flags.Lookup(name); f.Changed {
 			flags = append(flags, "--"+name+"="+f.Value.String())
 		}

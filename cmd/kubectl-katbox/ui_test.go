@@ -137,7 +137,8 @@ func TestThePagePins(t *testing.T) {
 	if code, text := p.do("PATCH", volume, pin); code != 200 || !strings.Contains(text, `"kind":"Pinned"`) {
 		t.Errorf("pin: %d %q", code, text)
 	}
-	if _, stdout, _ := eve.run("stat", name); !strings.Contains(stdout, "pinned until ") || !strings.Contains(stdout, " by kim: post-mortem\n") {
+	if _, stdout, _ := eve.run("stat", name); !strings.Contains(stdout, "pinned until ") ||
+		!strings.Contains(stdout, " by kim: post-mortem\n") {
 		t.Errorf("stat:\n%s", stdout)
 	}
 	if code, text := p.do("PATCH", volume, `{"spec":{"keepUntil":null}}`); code != 200 || strings.Contains(text, `"hold"`) {

@@ -53,7 +53,8 @@ func TestOtherPatches(t *testing.T) {
 	p := start(t, Config{})
 	for _, body := range []string{
 		`{}`, `null`, `[]`, `1`, `{"spec":{}}`, `{"spec":null}`, `{"spec":{"keepReason":"\"keepUntil\""}}`, `{"spec":{"keepUntil":"tomorrow"}}`,
-		`{"spec":{"keepUntil":1}}`, `{"spec":{"keepUntil":{}}}`, `{"spec":{"keepUntil":null,"nodeName":"n1"}}`, `{"metadata":{"labels":{}},` + pin[1:],
+		`{"spec":{"keepUntil":1}}`, `{"spec":{"keepUntil":{}}}`, `{"spec":{"keepUntil":null,"nodeName":"n1"}}`,
+		`{"metadata":{"labels":{}},` + pin[1:],
 		pin + pin, pin + "x", pin[:20], `[{"op":"remove","path":"/spec"}]`, `{"spec":{"keepUntil":null,"keepReason":1}}`,
 		`{"spec":{"keepUntil":null,"keepReason":"` + strings.Repeat("x", maxBody) + `"}}`,
 	} {
