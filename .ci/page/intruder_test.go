@@ -31,7 +31,7 @@ func oneVolume(t testing.TB) (s *site, name string) {
 func doors(name string) []string {
 	volumes := katboxAPI + "/namespaces/ci/retainedvolumes"
 	return []string{
-		"/", "/index.html", "/session", "/tickets", "/raw/x/log.txt",
+		"/", "/index.html", "/session", "/tickets", "/alive", "/namespaces", "/raw/x/log.txt",
 		volumes, volumes + "/" + name, volumes + "/" + name + "/files?path=/", volumes + "/" + name + "/log?path=log.txt",
 		"/?token=guessed", "/?token=", "/api/v1/namespaces/ci/secrets/x", "//evil.example/",
 		"/apis/katbox.io/v1alpha1/../../../api/v1/secrets", "/%2e%2e/",
@@ -102,7 +102,7 @@ func TestStrangers(t *testing.T) {
 		{"an upgrade", mine("Connection", "Upgrade", "Upgrade", "websocket")},
 	} {
 		volumes := katboxAPI + "/namespaces/ci/retainedvolumes"
-		for _, path := range []string{"/session", "/tickets", volumes, volumes + "/" + name + "/log?path=log.txt"} {
+		for _, path := range []string{"/session", "/tickets", "/alive", "/namespaces", volumes, volumes + "/" + name + "/log?path=log.txt"} {
 			for _, method := range methods {
 				refused(tt.what, method, p.origin+path, tt.header)
 			}
