@@ -215,8 +215,8 @@ test("what became of a volume is said in the words of the plugin", () => {
   assert.equal(keptOf({ kept: "", promised: "" }), "– of –");
   // What was kept longer than it was to be was not kept "of" that.
   for (const [kept, promised, text] of [
-    ["1d16h", "12h", "1d16h, over 12h"], ["12h", "12h", "12h of 12h"], ["12h0s", "12h", "12h0s of 12h"], ["90m", "1h", "90m, over 1h"], ["2d", "3d", "2d of 3d"],
-    ["1d", "forever", "1d of forever"], ["1w", "6d", "1w, over 6d"], ["1y", "364d", "1y, over 364d"], ["59m59s", "1h", "59m59s of 1h"],
+    ["1d16h", "12h", "1d16h, promised 12h"], ["12h", "12h", "12h of 12h"], ["12h0s", "12h", "12h0s of 12h"], ["90m", "1h", "90m, promised 1h"], ["2d", "3d", "2d of 3d"],
+    ["1d", "forever", "1d of forever"], ["1w", "6d", "1w, promised 6d"], ["1y", "364d", "1y, promised 364d"], ["59m59s", "1h", "59m59s of 1h"],
   ]) assert.equal(keptOf({ kept, promised }), text);
 });
 
