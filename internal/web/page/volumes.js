@@ -132,7 +132,7 @@ function showGone(volume, done) {
     ["Why", whyGone(gone)],
     ["Gone", moment(gone.at)],
     ["Retained", moment(volume.retained)],
-    ["Kept", `${keptOf(gone)} promised`],
+    ["Kept", keptOf(gone).replace(/ of (\S+)$/, " of $1 promised")],
     gone.early && ["Note", "It went before the end of what was promised, and no person wanted that."],
     ["Namespace", visible(volume.namespace)],
     ["Volume", visible(volume.volume) || "–"],
