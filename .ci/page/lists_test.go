@@ -95,7 +95,7 @@ func TestNothingIsCut(t *testing.T) {
 		v.look(width, "light")
 		for _, at := range []place{
 			{name: "list", hash: "#/ci", shows: "24 volumes"}, {name: "groups", hash: "#/ci?group=owner", shows: "4 volumes"},
-			{name: "gone", hash: "#/ci?view=gone", shows: "1d16h, over 12h"},
+			{name: "gone", hash: "#/ci?view=gone", shows: "1d16h, promised 12h"},
 		} {
 			v.goTo(at)
 			v.settle()
@@ -191,7 +191,7 @@ func TestHolds(t *testing.T) {
 	ask[bool](v, `((e) => { e.focus(); e.value = "<b>post-mortem"; return true; })(document.getElementById("reason"))`)
 	v.click("Pin")
 	v.sees("by kim: <b>post-mortem")
-	pinned("47h, pinned")
+	pinned("m, pinned")
 	v.goTo(place{hash: hash, shows: "Unpin"})
 	v.click("Unpin")
 	v.sees("Release…")

@@ -26,13 +26,20 @@ export function counted(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-// span writes a duration in one unit, so that at least two of it are shown, except of seconds.
+const day = 86_400;
+
+// span writes a duration in its largest unit and the next one, rounded down: 2d23h, 11h59m. Minutes and
+// seconds stand alone, and so do many days.
 export function span(milliseconds) {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  if (seconds < 120) return `${seconds}s`;
-  if (seconds < 120 * 60) return `${Math.floor(seconds / 60)}m`;
-  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)}h`;
-  return `${Math.floor(seconds / 86400)}d`;
+  const all = Math.max(0, Math.floor(milliseconds / 1000));
+  const two = (unit, name, part, partName) => {
+    const rest = Math.floor((all % unit) / part);
+    return `${Math.floor(all / unit)}${name}${rest > 0 ? `${rest}${partName}` : ""}`;
+  };
+  if (all < 120) return `${all}s`;
+  if (all < 120 * 60) return `${Math.floor(all / 60)}m`;
+  if (all < 2 * day) return two(3600, "h", 60, "m");
+  return all < 10 * day ? two(day, "d", 3600, "h") : `${Math.floor(all / day)}d`;
 }
 
 const second = { __proto__: null, y: 31_536_000, w: 604_800, d: 86_400, h: 3600, m: 60, s: 1 };

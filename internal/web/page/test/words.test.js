@@ -29,7 +29,8 @@ test("sizes are written as Katbox's other programs write them", () => {
 test("times", () => {
   const hour = 3600_000;
   for (const [milliseconds, text] of [
-    [-5, "0s"], [119_999, "119s"], [120_000, "2m"], [2 * hour - 1, "119m"], [2 * hour, "2h"], [48 * hour - 1, "47h"], [48 * hour, "2d"],
+    [-5, "0s"], [119_999, "119s"], [120_000, "2m"], [2 * hour - 1, "119m"], [2 * hour, "2h"], [2 * hour + 59_999, "2h"], [48 * hour - 1, "47h59m"], [48 * hour, "2d"],
+    [71 * hour, "2d23h"], [240 * hour - 1, "9d23h"], [250 * hour, "10d"],
   ]) assert.equal(format.span(milliseconds), text);
   assert.equal(format.ago(0, 3 * hour), "3h ago");
   assert.equal(format.ago(NaN, 0), "–");
