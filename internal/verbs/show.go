@@ -97,8 +97,7 @@ func (s *Session) show(ctx context.Context, v Volume, q api.BytesQuery, raw bool
 	_, err = io.Copy(escaper, in)
 	err = errors.Join(err, escaper.Close())
 	if n := escaper.Overwritten(); n > 0 {
-		fmt.Fprintf(s.Stderr, "lines that were overwritten, as progress bars are, are shown as they were at last: "+
-			"%d earlier states are left out; --raw writes them\n", n)
+		fmt.Fprintf(s.Stderr, "lines that were overwritten, as of a progress bar, are not shown (%d); --raw writes them\n", n)
 	}
 	return err
 }

@@ -86,8 +86,7 @@ func TestATerminalShowsControlCharacters(t *testing.T) {
 	dir := n.add(1, "etl/nightly/scratch", time.Hour)
 	write(t, dir+"/log", "red \x1b[2J\x1b[31m\tü\n")
 	write(t, dir+"/bar", "begin\n10 %\r20 %\r30 %\n")
-	const note = "lines that were overwritten, as progress bars are, are shown as they were at last: 2 earlier states are left out; " +
-		"--raw writes them\r\n"
+	const note = "lines that were overwritten, as of a progress bar, are not shown (2); --raw writes them\r\n"
 	for _, test := range []struct {
 		want string
 		args []string
