@@ -37,7 +37,7 @@ func pageAssets() (map[string]asset, error) {
 		if contentType == "" {
 			return nil, fmt.Errorf("the embedded page: %s has no type", name)
 		}
-		text, err := page.Files.ReadFile(name)
+		text, err := page.Sent(name)
 		if err != nil {
 			return nil, fmt.Errorf("the embedded page: %w", err)
 		}

@@ -21,9 +21,26 @@
 // the characters made visible that hide or reorder others (names.js, ansi.js).
 package page
 
-import "embed"
+import (
+	"embed"
+	"path"
+	"regexp"
+)
 
 // Files are the files of the page: index.html and what it loads.
 //
 //go:embed index.html icon.svg *.css *.js
 var Files embed.FS
+
+// comments are the lines of scripts that are for readers of the source alone. Their ends stay, so that what a
+// browser says about a line is true of the file.
+var comments = regexp.MustCompile(`(?m)^[ \t]*//.*$`)
+
+// Sent returns a file as it is sent to browsers.
+func Sent(name string) ([]byte, error) {
+	text, err := Files.ReadFile(name)
+	if path.Ext(name) == ".js" {
+		text = comments.ReplaceAll(text, nil)
+	}
+	return text, err
+}

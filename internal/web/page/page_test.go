@@ -34,11 +34,38 @@ func texts(t *testing.T) map[string]string {
 
 func TestPageIsLight(t *testing.T) {
 	total := 0
-	for _, text := range texts(t) {
+	for name := range texts(t) {
+		text, err := Sent(name)
+		if err != nil {
+			t.Fatal(err)
+		}
 		total += len(text)
 	}
+	t.Logf("the page weighs %d bytes", total)
 	if total > most {
 		t.Errorf("the page weighs %d bytes, and may weigh %d", total, most)
+	}
+}
+
+// A line that is left out is a comment, and no part of a text that goes over several lines.
+func TestCommentsAreLinesOfTheirOwn(t *testing.T) {
+	for name, text := range texts(t) {
+		if path.Ext(name) != ".js" {
+			continue
+		}
+		sent, err := Sent(name)
+		if err != nil || strings.Count(string(sent), "\n") != strings.Count(text, "\n") {
+			t.Errorf("%s is sent with other lines: %v", name, err)
+		}
+		inText := false
+		for i, line := range strings.Split(text, "\n") {
+			if inText && strings.HasPrefix(strings.TrimSpace(line), "//") {
+				t.Errorf("%s: line %d is a part of a text", name, i+1)
+			}
+			if !strings.HasPrefix(strings.TrimSpace(line), "//") && strings.Count(line, "`")%2 == 1 {
+				inText = !inText
+			}
+		}
 	}
 }
 
