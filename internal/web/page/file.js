@@ -2,13 +2,13 @@
 
 import { bytes } from "./api.js";
 import { button, el, writable } from "./dom.js";
+import { behindHole, blank, encodingOf, step } from "./encoding.js";
 import { download } from "./download.js";
 import { count, mode, moment, size } from "./format.js";
 import { HexView } from "./hex.js";
 import { imageType, ImageView } from "./image.js";
 import { base, decode, nameOf, visible } from "./names.js";
 import { format } from "./route.js";
-import { step } from "./text.js";
 import { TextView } from "./textview.js";
 
 const views = { __proto__: null, text: TextView, image: ImageView, hex: HexView };
@@ -22,6 +22,12 @@ const others = {
   mount: "a mount point. What is below it was not in the volume",
 };
 
+// isLog reports whether a file is one that a program wrote line by line, by its name: train.log, log.txt,
+// app.log.1, stderr, job.out.
+function isLog(name) {
+  return /(^|[._-])(logs?|stdout|stderr|console)([._-]|$)|\.(out|err)$/i.test(name);
+}
+
 export class FileView {
   #leaving = new AbortController();
 
@@ -29,10 +35,11 @@ export class FileView {
     Object.assign(this, { view, route, entry, id: view.id, ref: route.ref });
     this.name = visible(decode(base(route.ref)));
     this.kinds = el("nav", { class: "kinds", "aria-label": "Shown as" });
+    this.encoding = el("div", { class: "encoding" });
     this.status = el("p", { class: "status" }, "Loading…");
     this.tools = el("div", { class: "tools" });
     this.content = el("div", { class: "content" });
-    this.root = el("section", { class: "file", "aria-label": "File" }, el("div", { class: "bar" }, this.kinds, this.status, this.tools), this.content);
+    this.root = el("section", { class: "file", "aria-label": "File" }, el("div", { class: "bar" }, this.kinds, this.encoding, this.status, this.tools), this.content);
   }
 
   async begin() {
@@ -46,13 +53,33 @@ export class FileView {
       const first = await this.read({ limit: step, signal: this.#leaving.signal });
       Object.assign(this, { size: first.size, first: first.data });
       const image = imageType(first.data);
-      this.can = image ? ["image", "hex"] : first.text ? ["text", "hex"] : ["hex", "text"];
+      this.sample = await this.#sample(first.data);
+      this.can = image ? ["image", "hex"] : this.sample.is ? ["text", "hex"] : ["hex", "text"];
+      this.opensAtEnd = isLog(decode(base(this.ref))) && (await this.view.whose())?.outcome === "Failed";
       this.#show();
     } catch (problem) {
       if (problem.name === "AbortError") return;
       this.status.textContent = "";
       this.failed(problem);
     }
+  }
+
+  // sample tells where the text of the file begins, what it is in, and whether it is one.
+  async #sample(first) {
+    const whole = first.length >= this.size;
+    let found = { origin: blank(first), bytes: first.subarray(blank(first)) };
+    if (!whole && found.bytes.length === 0) found = await behindHole((part) => this.read(part), first.length, this.size);
+    const encoding = found ? encodingOf(found.origin < first.length ? first : found.bytes, found.origin + found.bytes.length >= this.size) : "";
+    // A file that is no text can be shown as one from its beginning. So can one in UTF-16, where NUL bytes are none.
+    if (!encoding || encoding.startsWith("utf-16")) found = { origin: 0, bytes: first };
+    return { ...found, is: encoding !== "", encoding: encoding || "utf-8" };
+  }
+
+  // encode shows the text in another encoding.
+  encode(encoding) {
+    this.sample.encoding = encoding;
+    this.#show();
+    document.getElementById("encoding")?.focus();
   }
 
   // read reads a part of the file.
@@ -81,6 +108,7 @@ export class FileView {
     const links = this.size === 0 ? [] : this.can.map((name) =>
       el("a", { href: format({ ...this.id, ref: this.ref, view: name === this.can[0] ? "" : name }), "aria-current": name === kind ? "true" : null }, titles[name]));
     this.kinds.replaceChildren(...links);
+    this.encoding.replaceChildren();
     this.inner?.end();
     this.inner = null;
     const save = button("Download", () => download(this.id, this.ref, "download", this.view.notices), { icon: "download", asks: true, id: "download", "aria-label": "Download the file", title: "Download the file" });
@@ -92,6 +120,7 @@ export class FileView {
     }
     this.kind = kind;
     this.inner = new views[kind](this, this.route);
+    if (this.inner.encoding) this.encoding.replaceChildren(this.inner.encoding);
     this.tools.replaceChildren(...this.inner.tools, save);
     this.content.replaceChildren(this.inner.root);
     this.inner.begin();

@@ -1,12 +1,10 @@
 // The search in a text, and its field. Upper and lower case are the same, and colors are not seen.
 
-import { parse, strip } from "./ansi.js";
+import { strip } from "./ansi.js";
 import { button, el } from "./dom.js";
 import { count, size } from "./format.js";
 import { announce } from "./problem.js";
 import { mostLoaded } from "./text.js";
-
-const decoder = new TextDecoder();
 
 // mostHits bounds how many hits are kept, block is how many rows are looked at together, slice how many
 // milliseconds the search may take before the page draws again.
@@ -66,7 +64,7 @@ export class Find {
   }
 
   #shown(row) {
-    return parse(this.text.row(this.lines, row)).map((run) => run.text).join("");
+    return this.text.runs(this.lines, row).map((run) => run.text).join("");
   }
 
   #following(row) {
@@ -80,17 +78,13 @@ export class Find {
   // run searches what was not searched yet. The last row may have grown since. progress is called from
   // time to time; the search stops when it returns false.
   async run(progress) {
-    this.#next = Math.max(0, this.#next - 2);
+    this.#next = Math.max(0, Math.min(this.#next, this.lines.count) - 2);
     while (this.hits.length > 0 && this.hits.at(-1) >= this.#next) this.hits.pop();
     let began = performance.now();
-    const { lines, text, needle } = this;
+    const { lines } = this;
     while (this.#next < lines.count && !this.tooMany) {
       const end = Math.min(this.#next + block, lines.count);
-      const [from] = lines.bounds(this.#next, text.bytes);
-      // A hit may reach into the row behind the block.
-      const [, to] = lines.bounds(Math.min(end, lines.count - 1), text.bytes);
-      const whole = decoder.decode(text.bytes.subarray(from, to));
-      if (lower(strip(whole)).includes(needle)) {
+      if (this.#mayHave(end)) {
         for (let row = this.#next; row < end; row++) for (const _ of this.inRow(row)) this.hits.push(row);
       }
       this.#next = end;
@@ -100,6 +94,18 @@ export class Find {
       began = performance.now();
     }
     progress();
+  }
+
+  // mayHave looks at rows together, up to a row. What a terminal makes of a row that was written over is another
+  // text than its bytes.
+  #mayHave(end) {
+    const { lines, text, needle } = this;
+    if (lines.anyOverwritten(this.#next, end + 1)) return true;
+    const [from] = lines.bounds(this.#next, text.bytes);
+    // A hit may reach into the row behind the block.
+    const [, to] = lines.bounds(Math.min(end, lines.count - 1), text.bytes);
+    const whole = text.between(from, to);
+    return whole.includes("\b") || lower(strip(whole)).includes(needle);
   }
 
   // behind returns the number of the first hit at or behind a row; -1 if there is none yet.
@@ -184,10 +190,10 @@ export class FindBar {
     const hits = find?.hits.length ?? 0;
     const text = `${count(hits)}${hits >= mostHits ? "+" : ""}`;
     this.previous.hidden = this.next.hidden = hits === 0;
-    this.more.hidden = !find || view.text.complete || view.text.begins > 0 || view.text.size > mostLoaded;
+    this.more.hidden = !find || view.text.complete || !view.text.atStart || view.text.size > mostLoaded;
     if (!find) this.count.textContent = "";
     else {
-      const where = view.text.complete ? "" : ` in ${size(view.text.length)}`;
+      const where = view.text.complete ? "" : ` in ${size(view.text.loaded)}`;
       this.count.textContent = `${hits > 0 ? `${count(this.hit + 1)} of ${text}` : searching ? "searching…" : "no hits"}${where}`;
     }
   }

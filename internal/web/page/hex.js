@@ -122,7 +122,7 @@ export class HexView {
     this.rows = new Rows(this.box, { draw: (i) => this.#row(i), seen: (first, end) => this.#seen(first, end) });
     this.go = el("input", { type: "text", class: "goto", placeholder: "Go to offset", "aria-label": "Go to offset: a number, 0x and hexadecimal digits, or a percentage", autocomplete: "off", spellcheck: "false" });
     this.tools = [el("form", { on: { submit: (event) => this.#went(event) } }, this.go)];
-    this.root = this.box;
+    this.root = el("div", { class: "pane" }, this.box);
     this.blocks = new Blocks((q) => file.read(q), file.size, () => this.rows.redrawAll(), (problem) => file.failed(problem));
     this.blocks.put(file.first);
   }

@@ -1,10 +1,10 @@
 // A file as text, with line numbers, addresses of lines, and a search.
 
-import { parse } from "./ansi.js";
 import { button, el } from "./dom.js";
+import { encodings, step } from "./encoding.js";
 import { FindBar, marked } from "./find.js";
-import { counted, size } from "./format.js";
-import { Lines, mostLoaded, step, Text } from "./text.js";
+import { count, counted, size } from "./format.js";
+import { Lines, mostLoaded, Text } from "./text.js";
 import { announce } from "./problem.js";
 import { format, parseLines } from "./route.js";
 import { Rows } from "./rows.js";
@@ -23,18 +23,24 @@ export class TextView {
     this.file = file;
     this.route = route;
     this.wrap = innerWidth < narrow;
-    this.text = new Text((part) => file.read(part), file.size, file.first);
+    // unfolded says that each writing of a line that was written over is shown.
+    this.unfolded = false;
+    this.text = new Text((part) => file.read(part), file.size, file.sample.bytes, file.sample);
     this.box = el("div", { class: "code text", tabindex: 0, role: "region", "aria-label": `Text of ${file.name}`, on: { copy: (event) => this.#copied(event) } });
     this.rows = new Rows(this.box, { draw: (i) => this.#row(i), seen: (first, end) => this.#seen(first, end) });
-    this.root = el("div", { class: "textview" }, this.box, this.foot = el("p", { class: "foot" }));
+    this.root = el("div", { class: "textview" }, el("div", { class: "pane" }, this.box), this.foot = el("p", { class: "foot" }));
     this.find = new FindBar(this);
     this.line = el("input", { type: "text", inputmode: "numeric", class: "goto", placeholder: "Line", "aria-label": "Go to line, or lines such as 10-20", autocomplete: "off" });
     this.wraps = el("input", { type: "checkbox", id: "wrap", on: { change: () => this.#wrapped(this.wraps.checked) } });
     this.wraps.checked = this.wrap;
+    this.unfolds = el("input", { type: "checkbox", id: "unfold", on: { change: () => this.#unfold(this.unfolds.checked) } });
+    this.unfolding = el("label", { class: "check", title: "Show all that was written over, as by progress bars", hidden: true }, this.unfolds, "Overwritten");
+    this.encoding = el("select", { id: "encoding", "aria-label": "Encoding", title: "Encoding, told by the bytes of the file", on: { change: () => file.encode(this.encoding.value) } },
+      Object.entries(encodings).map(([value, name]) => el("option", { value, selected: value === this.text.encoding }, name)));
     this.copyPicked = button("Copy lines", () => this.#copyLines(), { hidden: true, id: "copy-lines" });
     this.tools = [
       this.find.root, el("form", { on: { submit: (event) => this.#went(event) } }, this.line), this.copyPicked,
-      el("label", { class: "check" }, this.wraps, "Wrap"),
+      el("label", { class: "check" }, this.wraps, "Wrap"), this.unfolding,
       button("Start", () => this.#toStart()), button("End", () => this.#toEnd()),
     ];
     this.resized = new ResizeObserver(() => this.wrap && this.#columns() !== this.lines?.columns && this.#index(true));
@@ -43,7 +49,20 @@ export class TextView {
   begin() {
     this.#index(false);
     this.resized.observe(this.box);
-    this.#pick(this.route.lines);
+    if (this.file.opensAtEnd && !this.route.lines) this.#openAtEnd();
+    else this.#pick(this.route.lines);
+  }
+
+  // What a pod that failed wrote last says why.
+  async #openAtEnd() {
+    await this.#loadEnd();
+    if (this.ended) return;
+    // What says so takes room. Nothing is said if all of the file can be seen.
+    this.openedAtEnd = true;
+    this.#say();
+    this.rows.reveal(this.lines.count - 1);
+    this.openedAtEnd = this.rows.place > 0 || !this.text.atStart;
+    this.#say();
   }
 
   update(route) {
@@ -65,7 +84,7 @@ export class TextView {
   // index finds the rows again; stay keeps the line that is on top.
   #index(stay) {
     const top = stay && this.lines?.count > 0 ? this.lines.lineOf(Math.floor(this.rows.place)) : 1;
-    this.lines = new Lines(this.#columns());
+    this.lines = new Lines(this.#columns(), this.unfolded);
     this.box.classList.toggle("wrapped", this.wrap);
     this.#extend();
     this.rows.show(this.lines.count);
@@ -82,16 +101,20 @@ export class TextView {
   #say() {
     const { text, lines } = this;
     this.file.say(`${counted(lines.lines, "line")}${text.complete ? "" : " loaded"}`);
-    this.foot.hidden = text.complete && !this.#loading;
+    this.unfolding.hidden = lines.folded.length === 0 && !this.unfolded;
+    const hole = text.origin > 0 ? `The file begins with ${size(text.origin)} of NUL bytes, which are left out.` : "";
+    this.foot.hidden = text.complete && !this.#loading && !this.openedAtEnd && !hole;
     if (this.foot.hidden) return;
-    const here = `${size(text.length)} of ${size(text.size)}`;
-    const all = text.size <= mostLoaded;
-    const parts = [this.#loading ? `${here}, loading…` : text.begins > 0 ? `The last ${here}. Lines are counted from the end.` : `The first ${here}.`];
-    if (!this.#loading && text.begins > 0) parts.push(button("Load earlier lines", () => this.#earlier()));
+    const here = `${size(text.loaded)} of ${size(text.size - text.origin)}`;
+    const all = text.size - text.origin <= mostLoaded;
+    const parts = [this.openedAtEnd && "Opened at its end: the pod failed.", hole,
+      this.#loading ? `${here}, loading…` : text.complete ? "" : text.atStart ? `The first ${here}.` : `The last ${here}. Lines are counted from the end.`].filter(Boolean);
+    if (this.openedAtEnd) parts.push(button("Go to the start", () => this.#toStart(), { id: "to-start" }));
+    if (!this.#loading && !text.atStart) parts.push(button("Load earlier lines", () => this.#earlier()));
     if (!this.#loading && !text.atEnd && !text.full) parts.push(button("Load more", () => this.#more()));
-    if (!this.#loading && text.begins === 0 && all) parts.push(button("Load all", () => this.loadAll(), { id: "load-all" }));
+    if (!this.#loading && text.atStart && all && !text.complete) parts.push(button("Load all", () => this.loadAll(), { id: "load-all" }));
     if (!all) parts.push(`The page holds at most ${size(mostLoaded)}; download the file to see all of it.`);
-    this.foot.replaceChildren(...parts);
+    this.foot.replaceChildren(...parts.map((part) => (typeof part === "string" ? el("span", {}, part) : part)));
   }
 
   // exclusive runs a load after the one that runs, and shows its problem.
@@ -145,10 +168,12 @@ export class TextView {
   }
 
   #toStart() {
-    if (this.text.begins > 0) {
+    this.openedAtEnd = false;
+    if (!this.text.atStart) {
       this.text.reset();
       this.#index(false);
     }
+    this.#say();
     this.rows.reveal(0, "start");
     this.box.focus();
   }
@@ -163,7 +188,7 @@ export class TextView {
 
   async #loadEnd() {
     if (this.text.atEnd) return;
-    if (this.text.size <= 8 * step) {
+    if (this.text.size - this.text.origin <= 8 * step) {
       await this.loadAll();
       return;
     }
@@ -173,18 +198,18 @@ export class TextView {
   }
 
   #seen(first, end) {
-    if (this.text.begins === 0 && !this.stuck && !this.#loading && end + near >= this.rows.count && first > 0) this.#more();
+    if (this.text.atStart && !this.stuck && !this.#loading && end + near >= this.rows.count && first > 0) this.#more();
   }
 
   // numberOf returns the number of the line of a row: from the end, if it is not known from the start.
   #numberOf(row) {
     const line = this.lines.lineOf(row);
-    return this.text.begins === 0 ? line : line - this.lines.lines - 1;
+    return this.text.atStart ? line : line - this.lines.lines - 1;
   }
 
   // rowOf returns the row where a line begins; -1 if it is not loaded.
   #rowOf(number) {
-    const line = number > 0 ? (this.text.begins === 0 ? number : -1) : this.text.atEnd ? this.lines.lines + 1 + number : -1;
+    const line = number > 0 ? (this.text.atStart ? number : -1) : this.text.atEnd ? this.lines.lines + 1 + number : -1;
     return line < 1 || line > this.lines.lines ? -1 : this.lines.rowOf(line);
   }
 
@@ -198,7 +223,7 @@ export class TextView {
     }
     if (lines.from < 0) await this.#loadEnd();
     else {
-      if (this.text.begins > 0) this.#toStart();
+      if (!this.text.atStart) this.#toStart();
       await this.#exclusive(async () => {
         while (!this.ended && this.picked === lines && this.#rowOf(lines.from) < 0 && !this.text.atEnd && !this.text.full) await this.#step(8 * step);
       });
@@ -228,11 +253,26 @@ export class TextView {
       on: { click: (event) => this.#numberPressed(event, number) },
     }, String(number));
     return el("div", { class: this.#isPicked(number) ? "line picked" : "line", "data-continued": continued },
-      gutter, el("span", { class: "text" }, this.#runs(i)));
+      gutter, el("span", { class: "text" }, this.#runs(i)), this.#overwritten(i));
+  }
+
+  // Behind a line that was written over, a button shows all that was written.
+  #overwritten(i) {
+    const over = this.lines.overwritten(i, this.text.bytes);
+    if (!over) return null;
+    return button(`+${count(over.times)}`, () => this.#unfold(true, i), { class: "over", tabindex: -1, title: `Written over ${counted(over.times, "time")}: show all of it` });
+  }
+
+  #unfold(unfolded, row = Math.floor(this.rows.place)) {
+    const line = this.lines.lineOf(Math.min(row, this.lines.count - 1));
+    this.unfolded = this.unfolds.checked = unfolded;
+    this.#index(false);
+    this.rows.reveal(this.lines.rowOf(line), "start");
+    this.box.focus({ preventScroll: true });
   }
 
   #runs(i) {
-    const runs = parse(this.text.row(this.lines, i));
+    const runs = this.text.runs(this.lines, i);
     const { find } = this.find;
     if (!find) return runs.map(shown);
     const found = find.inRow(i);
@@ -279,7 +319,7 @@ export class TextView {
     const lines = [];
     for (let row = first; row < this.lines.count && this.#numberOf(row) <= (from > 0 === this.#numberOf(row) > 0 ? to : Infinity); row++) {
       if (lines.length > to - from && !this.lines.isContinued(row)) break;
-      const text = parse(this.text.row(this.lines, row)).map((run) => run.text).join("");
+      const text = this.text.runs(this.lines, row).map((run) => run.text).join("");
       if (this.lines.isContinued(row)) lines[lines.length - 1] += text;
       else lines.push(text);
     }

@@ -42,8 +42,14 @@ export class VolumeView {
     this.timer = setInterval(() => this.#drawFacts(), 30_000);
     const kept = this.app.store?.volumes.find((v) => v.namespace === this.id.namespace && v.name === this.id.name);
     if (kept) this.#found(kept);
-    this.#load();
+    this.loading = this.#load();
     this.update(route);
+  }
+
+  // whose returns what is known of the volume, once it is; undefined if that cannot be found out.
+  async whose() {
+    if (!this.volume) await this.loading;
+    return this.volume;
   }
 
   async #load() {

@@ -3,6 +3,7 @@ import test from "node:test";
 
 import { Blocks, blockSize } from "../hex.js";
 import { Find } from "../find.js";
+import { behindHole, encodingOf } from "../encoding.js";
 import { Lines, Text } from "../text.js";
 import { mostHeight, Scroller } from "../rows.js";
 
@@ -108,14 +109,10 @@ test("lines and rows lead to each other", () => {
 
 // file plays a file that is read in parts.
 function file(content) {
-  const bytes = encoder.encode(content);
+  const bytes = typeof content === "string" ? encoder.encode(content) : content;
   const asked = [];
   const read = async (part) => {
     asked.push(part);
-    if (part.tailLines) {
-      const at = bytes.length - content.trimEnd().split("\n").slice(-part.tailLines).join("\n").length - 1;
-      return { data: bytes.slice(at), offset: at, size: bytes.length };
-    }
     return { data: bytes.slice(part.offset, part.offset + part.limit), offset: part.offset, size: bytes.length };
   };
   return { bytes, read, asked };
@@ -216,9 +213,8 @@ test("blocks are read where they are looked at", async () => {
 test("what comes after the reader went back to the start is dropped", async () => {
   const content = encoder.encode("0123456789\n".repeat(300_000));
   let answer;
-  const read = ({ offset, limit, tailLines }) => new Promise((done) => {
-    const from = tailLines ? content.length - 11 * tailLines : offset;
-    answer = () => done({ data: content.slice(from, tailLines ? undefined : from + limit), offset: from });
+  const read = ({ offset, limit }) => new Promise((done) => {
+    answer = () => done({ data: content.slice(offset, offset + limit) });
   });
   const first = content.slice(0, 1 << 20);
   for (const late of ["earlier", "more", "end"]) {
@@ -227,7 +223,8 @@ test("what comes after the reader went back to the start is dropped", async () =
       const end = text.end();
       answer();
       assert.equal(await end, true);
-      assert.equal(text.begins, content.length - 55_000);
+      assert.equal(text.begins % 11, 0);
+      assert.ok(text.begins > content.length - (1 << 20) && text.atEnd);
     }
     const loading = text[late]();
     text.reset();
@@ -235,5 +232,105 @@ test("what comes after the reader went back to the start is dropped", async () =
     assert.equal(await loading, false, late);
     assert.equal(text.begins, 0, late);
     assert.equal(text.length, first.length, late);
+  }
+});
+
+const raw = (text) => Uint8Array.from(text, (c) => c.charCodeAt(0));
+const wide = (text, low = 0) => Uint8Array.from([...text].flatMap((c) => (low === 0 ? [c.charCodeAt(0) & 255, c.charCodeAt(0) >> 8] : [c.charCodeAt(0) >> 8, c.charCodeAt(0) & 255])));
+
+test("what a text is in is told by its bytes", () => {
+  for (const [bytes, encoding, what] of [
+    [raw("plain\n"), "utf-8"], [encoder.encode("Größe 你好\n"), "utf-8"], [encoder.encode("\ufeffbom"), "utf-8"], [raw("Gr\xf6\xdfe 7\n"), "windows-1252"],
+    [wide("\ufeffGröße\n"), "utf-16le"], [wide("\ufeffGröße\n", 1), "utf-16be"], [wide("no mark, line\n"), "utf-16le"], [wide("no mark, line\n", 1), "utf-16be"],
+    [raw("\0".repeat(5000) + "a log\n"), "utf-8"], [raw("a log" + "\0".repeat(5000)), "", "nothing but NUL bytes behind it"], [raw("\0".repeat(50)), ""], [raw(""), ""],
+    [raw("\x00\x01\x02ORDER\xff\xfe" + "\x10\x20".repeat(90)), ""], [raw("\x7fELF\x02\x01\x01" + "\0".repeat(9)), ""],
+    [raw("\xff\xfe\0\0a\0\0\0"), "", "UTF-32"], [encoder.encode("ö damaged ä \n").map((c, i) => (i === 0 ? 0xe4 : c)), "utf-8"],
+    [raw("colors \x1b[31mred\x1b[0m\r\n"), "utf-8"], [Uint8Array.from({ length: 4096 }, (_, i) => (i * 167 + (i >> 3) * 31) % 256), "", "packed"],
+  ]) assert.equal(encodingOf(bytes, true), encoding, what ?? new TextDecoder("latin1").decode(bytes.subarray(0, 20)));
+  // A character that is cut off is no evidence.
+  const cut = encoder.encode("0123456789 你");
+  assert.equal(encodingOf(cut.subarray(0, cut.length - 1), false), "utf-8");
+});
+
+test("a text in another encoding is read in parts, from both ends", async () => {
+  const lines = Array.from({ length: 90_000 }, (_, i) => `Größe ${i} €`);
+  const whole = `${lines.join("\r\n")}\r\n`;
+  for (const [encoding, bytes] of [["utf-16le", wide(`\ufeff${whole}`)], ["utf-16be", wide(`\ufeff${whole}`, 1)], ["windows-1252", raw(whole.replaceAll("€", "§"))]]) {
+    const { read } = file(bytes);
+    const text = new Text(read, bytes.length, bytes.slice(0, 1001), { encoding });
+    while (!text.atEnd) await text.more(undefined, 99_999);
+    const all = () => new TextDecoder().decode(text.bytes.subarray(0, text.length));
+    const wanted = encoding === "windows-1252" ? whole.replaceAll("€", "§") : whole;
+    assert.equal(all(), wanted, encoding);
+    text.reset();
+    await text.end();
+    assert.ok(wanted.endsWith(all()) && all().startsWith("Größe"), encoding);
+    while (!text.atStart) await text.earlier();
+    assert.ok(text.complete);
+    assert.equal(all(), wanted, `${encoding} from its end`);
+  }
+});
+
+test("the text behind a hole of many GiB is found in a few steps", async () => {
+  const hole = 40 * 2 ** 30 + 12_345;
+  const tail = encoder.encode("first line\n".repeat(200_000));
+  let asked = 0;
+  const read = async ({ offset, limit }) => {
+    asked++;
+    const data = new Uint8Array(Math.min(limit, hole + tail.length - offset));
+    const from = Math.max(0, hole - offset);
+    if (from < data.length) data.set(tail.subarray(offset + from - hole, offset + data.length - hole), from);
+    return { data };
+  };
+  const found = await behindHole(read, 1 << 20, hole + tail.length);
+  assert.equal(found.origin, hole);
+  assert.deepEqual(found.bytes.subarray(0, 11), tail.subarray(0, 11));
+  assert.ok(asked < 25, `${asked} requests`);
+  const text = new Text(read, hole + tail.length, found.bytes, { origin: found.origin });
+  assert.ok(text.atStart);
+  await text.end();
+  while (!text.atStart) await text.earlier();
+  assert.equal(text.length, tail.length);
+  assert.equal(await behindHole(async ({ limit }) => ({ data: new Uint8Array(limit) }), 1 << 20, hole), null);
+});
+
+test("a line that was written over has one row, and unfolded one for each writing", () => {
+  const text = "start\n" + Array.from({ length: 500 }, (_, i) => `\r${i}%`).join("") + "\nabcdef\rxyz\nend\r\n";
+  const bytes = encoder.encode(text);
+  const rows = (unfolded, cuts = [], columns = 80) => {
+    const lines = new Lines(columns, unfolded);
+    for (const cut of [...cuts, bytes.length]) lines.extend(bytes, cut);
+    return [lines, Array.from({ length: lines.count }, (_, row) => new TextDecoder().decode(bytes.subarray(...lines.bounds(row, bytes))))];
+  };
+  const [lines, folded] = rows(false);
+  assert.deepEqual(folded, ["start", "499%", "xyz", "end\r"]);
+  assert.deepEqual([0, 1, 2, 3].map((row) => lines.overwritten(row, bytes)?.times), [undefined, 499, 1, undefined]);
+  assert.equal(lines.lines, 4);
+  const { from } = lines.overwritten(2, bytes);
+  assert.equal(new TextDecoder().decode(bytes.subarray(from, lines.starts[2])), "abcdef\r");
+  const [all, each] = rows(true);
+  assert.equal(all.lines, 4);
+  assert.equal(each.length, 1 + 500 + 2 + 1);
+  for (let cut = 1; cut < bytes.length; cut += 7) {
+    assert.deepEqual(rows(false, [cut])[1], folded, `cut at ${cut}`);
+    assert.deepEqual(rows(false, [cut])[0].writings, lines.writings, `cut at ${cut}`);
+    assert.deepEqual(rows(true, [cut])[1], each, `cut at ${cut}`);
+  }
+  // What a line was written over is bounded, and begins behind a carriage return.
+  const long = encoder.encode("x".repeat(50) + "\ry".repeat(100_000));
+  const much = new Lines(20);
+  much.extend(long, long.length);
+  assert.equal(much.count, 1);
+  const over = much.overwritten(0, long);
+  assert.equal(over.times, 100_000);
+  assert.ok(much.starts[0] - over.from <= 16 << 10 && long[over.from - 1] === 0x0d);
+});
+
+test("colors go on over ends of lines, and over rows", () => {
+  const bytes = encoder.encode("plain\n\x1b[31mred\nstill red\n\x1b[0mplain\n" + "\x1b[1m" + "b".repeat(30) + "\nbold");
+  for (let cut = 1; cut <= bytes.length; cut++) {
+    const lines = new Lines(20);
+    for (const length of [cut, bytes.length]) lines.extend(bytes, length);
+    assert.deepEqual([...lines.styles.subarray(0, lines.count)], [0, 0, 2, 2, 0, 256, 256], `cut at ${cut}`);
   }
 });

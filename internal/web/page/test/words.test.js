@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 
 import * as ansi from "../ansi.js";
@@ -129,15 +130,64 @@ test("colors become classes, and other sequences go", () => {
   assert.deepEqual(ansi.parse("\x1b[1;31mERROR\x1b[0m x"), [
     { text: "ERROR", classes: "ansi-bold ansi-red", odd: false }, { text: " x", classes: "", odd: false },
   ]);
-  assert.equal(plain("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b[2K\x1b[1Gc\x1b(Bd\r"), "abcd");
+  assert.equal(plain("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b[1;1H\x1b[?25lc\x1b(Bd\r"), "abcd");
   assert.equal(plain("a\tb\x00\x1b"), "a\tb\\x00\\x1b");
   assert.equal(plain("if \u202e x"), "if \\u202e x");
   for (const [sequence, color] of [
     ["38;5;9", "red"], ["38;5;196", "red"], ["38;2;0;200;10", "green"], ["38;5;46", "green"], ["93", "yellow"], ["38;5;21", "blue"],
   ]) assert.equal(ansi.parse(`\x1b[${sequence}mx`)[0].classes, `ansi-${color}`);
-  for (const sequence of ["39", "37", "30", "48;5;9", "?25h", "38;5;244", "38"]) assert.equal(ansi.parse(`\x1b[${sequence}mx`)[0].classes, "");
+  for (const sequence of ["39", "37", "30", "?25h", "38;5;244", "38", "4:0"]) assert.equal(ansi.parse(`\x1b[${sequence}mx`)[0].classes, "");
   assert.equal(ansi.parse("\x1b[1;4m\x1b[22;24mx")[0].classes, "");
   assert.equal(ansi.strip("\x1b[31mred\x1b[0m"), "red");
+});
+
+test("backgrounds are shown, and each form of a color", () => {
+  for (const [sequence, classes] of [
+    ["41", "on-red"], ["37;44", "on-blue"], ["30;102", "on-green"], ["100", "on-black"], ["47", "on-white"], ["48;5;9", "on-red"], ["48;2;0;0;200", "on-blue"],
+    ["48:2::0:0:200", "on-blue"], ["48:2:0:0:200;1", "bold on-blue"], ["38:5:9;4:3", "underline red"], ["90", "gray"], ["31;42;39;49", ""],
+    ["7", "inverse"], ["31;7", "on-red"], ["42;7", "green"], ["31;44;7", "blue on-red"], ["7;27", ""],
+  ]) {
+    const wanted = classes.split(" ").filter(Boolean).map((name) => `ansi-${name}`).join(" ");
+    assert.equal(ansi.parse(`\x1b[${sequence}mx`)[0].classes, wanted, sequence);
+  }
+  assert.deepEqual(ansi.parse("x\x1b[0my", ansi.graphics(0, "31")).map((run) => run.classes), ["ansi-red", ""]);
+});
+
+test("a row is what a terminal shows", () => {
+  for (const [row, text] of [
+    ["10%\r20%\r100%", "100%"], ["abcdef\rxyz", "xyzdef"], ["long text\r\x1b[Kshort", "short"], ["a\x1b[2K\x1b[Gb", "b"], ["kept\r", "kept"],
+    ["|\b/\b-", "-"], ["N\bNA\bA", "NA"], ["\x1b[31mabc\rx", "xbc"], ["ab\x1b[3Cc", "ab   c"], ["\x1b[999999999Cx", ""],
+    ["e\u0301\rx", "x"], ["a\tb\rx", "x       b"], ["abc\x1b[2Dx\x1b[1Ky", "  y"], ["\x00\ra", "a"],
+  ]) assert.equal(ansi.parse(row).map((run) => run.text).join(""), text);
+  assert.deepEqual(ansi.parse("\x1b[31mab\rX").map(({ text, classes }) => [text, classes]), [["Xb", "ansi-red"]]);
+  assert.equal(ansi.parse("xyz", 0, "abcdef\r").map((run) => run.text).join(""), "xyzdef");
+});
+
+// contrast is that of two colors, as WCAG computes it.
+function contrast(a, b) {
+  const luminance = (color) => color.match(/[0-9a-f]{2}/g).map((pair) => parseInt(pair, 16) / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+}
+
+test("each color of a text can be read on each background, in both themes", () => {
+  const css = readFileSync(new URL("../style.css", import.meta.url), "utf8");
+  for (const theme of [1, 2]) {
+    const variable = (name) => new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(css)[theme];
+    const value = (name, property) => {
+      const rule = new RegExp(`\\.ansi-${name} {[^}]*\\b${property}: (?:light-dark\\((#\\w+), (#\\w+)\\)|var\\(--(\\w+)\\))`).exec(css);
+      return rule[3] ? variable(rule[3]) : rule[theme];
+    };
+    const texts = ["red", "green", "yellow", "blue", "magenta", "cyan", "gray", "faint"].map((name) => [name, value(name, "color")]);
+    const grounds = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"].map((name) => [name, value(`on-${name}`, "background")]);
+    for (const [ground, background] of [...grounds, ["page", variable("page")], ["picked", variable("picked")], ["mark", variable("mark")]]) {
+      for (const [text, color] of [...texts, ["text", variable("text")]]) {
+        if (ground === "mark" && text !== "text") continue; // a hit has the color of the text
+        assert.ok(contrast(color, background) >= 4.5, `${text} on ${ground}, theme ${theme}: ${contrast(color, background).toFixed(2)}`);
+      }
+    }
+  }
 });
 
 test("hits are marked across runs", () => {
