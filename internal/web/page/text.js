@@ -133,7 +133,8 @@ export class Text {
 
   // runs returns what a terminal makes of a row.
   runs(lines, row) {
-    const over = lines.overwritten(row, this.bytes);
+    // A row that is full has nothing left of what it was written over.
+    const over = lines.isContinued(row + 1) ? null : lines.overwritten(row, this.bytes);
     return parse(this.row(lines, row), lines.styles[row], over ? this.between(over.from, lines.starts[row]) : "");
   }
 

@@ -316,6 +316,12 @@ test("a line that was written over has one row, and unfolded one for each writin
     assert.deepEqual(rows(false, [cut])[0].writings, lines.writings, `cut at ${cut}`);
     assert.deepEqual(rows(true, [cut])[1], each, `cut at ${cut}`);
   }
+  // In a narrow window the last writing takes several rows, in which nothing is left of those before.
+  const narrow = new Lines(10);
+  const wide = encoder.encode("\r0123456789abcdef 1%\r0123456789abcdef 2%\n");
+  narrow.extend(wide, wide.length);
+  const shown = new Text(null, wide.length, wide);
+  assert.deepEqual(Array.from({ length: narrow.count }, (_, row) => shown.runs(narrow, row).map((run) => run.text).join("")), ["0123456789", "abcdef 2%"]);
   // What a line was written over is bounded, and begins behind a carriage return.
   const long = encoder.encode("x".repeat(50) + "\ry".repeat(100_000));
   const much = new Lines(20);
