@@ -349,6 +349,9 @@ func TestFilesAccessible(t *testing.T) {
 				if cut := ask[[]string](v, cutThrough); len(cut) > 0 {
 					t.Errorf("cut through: %q", cut)
 				}
+				if lines := ask[float64](v, toolLines); lines > 1 && look.width > 1000 || lines > 2 {
+					t.Errorf("the tools take %v lines", lines)
+				}
 				if high := ask[float64](v, `document.querySelector(".code").getBoundingClientRect().height`); high < 360 {
 					t.Errorf("%v pixels are left for the file", high)
 				}
@@ -357,6 +360,10 @@ func TestFilesAccessible(t *testing.T) {
 	}
 	v.t = t
 }
+
+// toolLines is how many lines the tools of a file take.
+const toolLines = `new Set([...document.querySelectorAll(".file .tools :is(button, input.goto, input.find)")].filter((e) =>
+	e.checkVisibility()).map((e) => Math.round((e.getBoundingClientRect().top + e.getBoundingClientRect().bottom) / 8))).size`
 
 // cutThrough returns the controls and steps of the path of which a part is not shown.
 const cutThrough = `[...document.querySelectorAll(".path a, .file .bar :is(button, select, input, a)")].filter((e) => {

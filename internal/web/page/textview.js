@@ -258,7 +258,8 @@ export class TextView {
 
   // Behind a line that was written over, a button shows all that was written.
   #overwritten(i) {
-    const over = this.lines.overwritten(i, this.text.bytes);
+    const { lines, text } = this;
+    const over = lines.isContinued(i + 1) ? null : lines.overwritten(lines.rowOf(lines.lineOf(i)), text.bytes);
     if (!over) return null;
     return button(`+${count(over.times)}`, () => this.#unfold(true, i), { class: "over", tabindex: -1, title: `Written over ${counted(over.times, "time")}: show all of it` });
   }
