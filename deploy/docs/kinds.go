@@ -132,7 +132,7 @@ var kinds = []kind{
 		title: "kubectl katbox", met: "by the plugin, on your machine",
 		cause: "The command line is wrong, no volume fits it, the cluster does not answer, or you lack a right.",
 		cure:  "The message says what to type or which right is missing; `kubectl katbox check` looks at the rest. See [For users](users.md).",
-		from:  []string{"cmd/kubectl-katbox", "internal/cluster"},
+		from:  []string{"cmd/kubectl-katbox", "internal/cluster", "internal/sealed"},
 	},
 	{
 		title: "Copies, and the page", met: "by `kubectl katbox cp` and `kubectl katbox ui`",

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/katbox/katbox/internal/sealed"
 )
 
 // BytesQuery selects what is read: a file, a part of it, or a tar of a directory or file. At most
@@ -27,6 +29,8 @@ type BytesQuery struct {
 	// Otherwise it begins anew; the Offset of the [Stream] tells.
 	From int64
 	ETag string
+	// Seal is the word that proves the end of an archive; see the package sealed. Clients choose it.
+	Seal string
 }
 
 // Values returns the parameters of the request. From is not among them; see [BytesQuery.SetHeader].
@@ -47,8 +51,13 @@ func (q BytesQuery) Values() url.Values {
 	return v
 }
 
-// SetHeader sets what the header of the request has to say: where a stream goes on.
-func (q BytesQuery) SetHeader(h http.Header) {
+// SetHeader sets what the header of the request has to say: where a stream goes on, and for an archive
+// a new word, which it keeps.
+func (q *BytesQuery) SetHeader(h http.Header) {
+	if q.Archive {
+		q.Seal = sealed.NewWord()
+		h.Set(sealed.Header, q.Seal)
+	}
 	if q.From > 0 {
 		h.Set("Range", "bytes="+strconv.FormatInt(q.From, 10)+"-")
 		if q.ETag != "" {

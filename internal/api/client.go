@@ -100,7 +100,7 @@ func (c *Client) Bytes(ctx context.Context, id string, q BytesQuery) (*Stream, e
 	if err != nil {
 		return nil, err
 	}
-	return OpenStream(answer, q.Archive), nil
+	return OpenStream(answer, q), nil
 }
 
 // Usage says who occupies the node's disk.

@@ -33,12 +33,6 @@ const (
 	HeaderUser = "Katbox-User"
 	// HeaderAuditID: see HeaderUser.
 	HeaderAuditID = "Katbox-Audit-Id"
-	// TrailerError of an archive says why it is not complete.
-	TrailerError = "Katbox-Error"
-	// TrailerBytes says how many bytes the body of an archive has.
-	TrailerBytes = "Katbox-Bytes"
-	// TrailerSkipped says how many entries an archive leaves out, and the refs of the first.
-	TrailerSkipped = "Katbox-Skipped"
 	// SummaryPath streams Summary after Summary, each a line of JSON.
 	SummaryPath = "/v1/summary"
 	// OwnersPath takes OwnerAnswers.

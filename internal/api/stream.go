@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
+
+	"github.com/katbox/katbox/internal/sealed"
 )
 
 // In the header of an answer that is a stream; see [Stream].
@@ -25,7 +27,7 @@ type Stream struct {
 	Size int64
 	// Offset is the place of the stream's first byte in the file or the archive.
 	Offset int64
-	// Length is how many bytes the stream has; -1 while that is not known.
+	// Length is how many bytes the stream has; -1 for an archive.
 	Length int64
 	// ETag names the contents, for a [BytesQuery] that resumes.
 	ETag string
@@ -34,68 +36,98 @@ type Stream struct {
 	// Node is the name of the node.
 	Node string
 
-	answer  *http.Response
-	archive bool
+	body io.ReadCloser
+	// archive is nil for a file.
+	archive *sealed.Reader
 	read    int64
 	// ended is what Read returns from now on.
 	ended error
 }
 
-// OpenStream returns the stream in an answer that is not an error. archive says that an archive was
-// asked for. The caller closes the stream; that closes the answer's body.
-func OpenStream(answer *http.Response, archive bool) *Stream {
+// OpenStream returns the stream in an answer to q that is not an error. The caller closes the stream;
+// that closes the answer's body.
+func OpenStream(answer *http.Response, q BytesQuery) *Stream {
 	s := &Stream{
-		Size: -1, Length: answer.ContentLength, answer: answer, archive: archive,
+		Size: number(answer.Header, HeaderSize), Offset: max(0, number(answer.Header, HeaderOffset)), Length: -1, body: answer.Body,
 		ETag: answer.Header.Get("ETag"), ContentType: answer.Header.Get("Content-Type"), Node: answer.Header.Get(HeaderNode),
 	}
-	if n, err := strconv.ParseInt(answer.Header.Get(HeaderSize), 10, 64); err == nil {
-		s.Size = n
-	}
-	if n, err := strconv.ParseInt(answer.Header.Get(HeaderOffset), 10, 64); err == nil {
-		s.Offset = n
+	if q.Archive {
+		s.archive = sealed.NewReader(answer.Body, q.Seal)
+	} else {
+		s.Length = LengthOf(answer, q.Limit)
 	}
 	return s
 }
 
+// number reads a header; it is -1 if there is none.
+func number(header http.Header, name string) int64 {
+	n, err := strconv.ParseInt(header.Get(name), 10, 64)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+var rangeForm = regexp.MustCompile(`^bytes ([0-9]{1,18})-([0-9]{1,18})/`)
+
+// LengthOf returns how many bytes of a file an answer has to have; -1 if nothing says so. A proxy that has got
+// fewer may have made that the Content-Length, or taken it out. limit is that of the request.
+func LengthOf(answer *http.Response, limit int64) int64 {
+	if found := rangeForm.FindStringSubmatch(answer.Header.Get("Content-Range")); found != nil {
+		first, _ := strconv.ParseInt(found[1], 10, 64)
+		last, _ := strconv.ParseInt(found[2], 10, 64)
+		return max(0, last-first+1)
+	}
+	size, offset := number(answer.Header, HeaderSize), number(answer.Header, HeaderOffset)
+	switch left := size - offset; {
+	case size < 0 || offset < 0 || left < 0:
+		return answer.ContentLength
+	case limit > 0:
+		return min(left, limit)
+	default:
+		return left
+	}
+}
+
 // Read reads the next bytes.
-func (s *Stream) Read(p []byte) (int, error) {
+func (s *Stream) Read(p []byte) (n int, err error) {
 	if s.ended != nil {
 		return 0, s.ended
 	}
-	n, err := s.answer.Body.Read(p)
+	if s.archive != nil {
+		n, err = s.archive.Read(p)
+	} else {
+		n, err = s.body.Read(p)
+	}
 	s.read += int64(n)
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		return n, nil
-	case io.EOF:
-		s.ended = s.complete()
+	case errors.As(err, new(*sealed.FaultError)):
+		s.ended = err
+	case errors.Is(err, io.EOF) && (s.archive != nil || s.read == s.Length):
+		s.ended = io.EOF
+	case errors.Is(err, io.EOF):
+		s.ended = s.cut(io.ErrUnexpectedEOF)
 	default:
-		s.ended = fmt.Errorf("%w after %d bytes, at offset %d: %w", ErrCut, s.read, s.Offset+s.read, err)
+		s.ended = s.cut(err)
 	}
 	return n, s.ended
 }
 
-// complete returns io.EOF if the whole body came, and an error if the trailers say otherwise.
-func (s *Stream) complete() error {
-	if why := s.answer.Trailer.Get(TrailerError); why != "" {
-		return fmt.Errorf("the archive is not complete: %s", why)
-	}
-	if s.archive && s.answer.Trailer.Get(TrailerBytes) != strconv.FormatInt(s.read, 10) {
-		return fmt.Errorf("%w after %d bytes, at offset %d: its end does not say that it is complete", ErrCut, s.read, s.Offset+s.read)
-	}
-	return io.EOF
+func (s *Stream) cut(why error) error {
+	return fmt.Errorf("%w after %d bytes, at offset %d: %w", ErrCut, s.read, s.Offset+s.read, why)
 }
 
 // Skipped says, after the end of an archive, how many entries it leaves out, since they are neither
 // files nor directories nor symbolic links, and the refs of the first few.
 func (s *Stream) Skipped() (count int, first []string) {
-	number, refs, _ := strings.Cut(s.answer.Trailer.Get(TrailerSkipped), " ")
-	count, err := strconv.Atoi(number)
-	if err != nil {
+	if s.archive == nil {
 		return 0, nil
 	}
-	return count, strings.Fields(refs)
+	notes := s.archive.Notes()
+	return notes.Skipped, notes.SkippedRefs
 }
 
 // Close ends the stream, complete or not.
-func (s *Stream) Close() error { return s.answer.Body.Close() }
+func (s *Stream) Close() error { return s.body.Close() }

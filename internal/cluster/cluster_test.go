@@ -197,7 +197,10 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := wait(r.Context(), s.begin); err != nil {
 		return nil, err
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(slowBody{r.Context(), s.end, strings.NewReader("{}")})}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Katbox-Size": {"2"}, "Katbox-Offset": {"0"}},
+		Body: io.NopCloser(slowBody{r.Context(), s.end, strings.NewReader("{}")}),
+	}, nil
 }
 
 type slowBody struct {

@@ -37,5 +37,5 @@ func (c *Client) Bytes(ctx context.Context, id string, q api.BytesQuery) (*api.S
 	if err != nil {
 		return nil, err
 	}
-	return api.OpenStream(answer, q.Archive), nil
+	return api.OpenStream(answer, q), nil
 }

@@ -7,12 +7,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/sealed"
 )
 
 // The headers that are passed on. Whatever else a page sends could be about who asks; what else the API
@@ -24,7 +26,6 @@ var (
 		"Content-Type", "Cross-Origin-Resource-Policy", "Etag", "Retry-After", "Warning", "X-Content-Type-Options",
 		"Katbox-Node", "Katbox-Offset", "Katbox-Size",
 	}
-	returnedTrailers = []string{api.TrailerBytes, api.TrailerError, api.TrailerSkipped}
 )
 
 // mostPatch bounds the body of a patch.
@@ -74,6 +75,11 @@ func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
 		}
 		q.header["Content-Type"], q.body = []string{mergePatch}, json.RawMessage(text)
 	}
+	word := ""
+	if archive := about.subresource == resource.Log && query.Get("archive") != ""; archive && r.Method == http.MethodGet {
+		word = sealed.NewWord()
+		q.header.Set(sealed.Header, word)
+	}
 	answer, err := c.send(r.Context(), q)
 	if err != nil {
 		refuse(w, http.StatusBadGateway, api.ServiceUnavailable, c.Explain(r.Context(), "", err).Error())
@@ -84,7 +90,37 @@ func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
 		c.forwardError(r.Context(), w, about, answer)
 		return
 	}
-	pass(w, answer)
+	switch {
+	case word != "":
+		answer.Header.Del("Content-Length")
+		pass(w, answer, sealed.NewReader(answer.Body, word))
+	case about.subresource == resource.Log && r.Method == http.MethodGet && answer.StatusCode != http.StatusNotModified:
+		limit, _ := strconv.ParseInt(query.Get("limit"), 10, 64)
+		length := api.LengthOf(answer, limit)
+		if length < 0 {
+			refuse(w, http.StatusBadGateway, api.InternalError,
+				"the answer does not say how long it is: a proxy has taken the headers Content-Length and Katbox-Size out of it")
+			return
+		}
+		answer.Header.Set("Content-Length", strconv.FormatInt(length, 10))
+		pass(w, answer, &exactly{answer.Body, length})
+	default:
+		pass(w, answer, answer.Body)
+	}
+}
+
+// exactly reads a body that is complete with that many bytes.
+type exactly struct {
+	from io.Reader
+	left int64
+}
+
+func (e *exactly) Read(p []byte) (int, error) {
+	n, err := e.from.Read(p)
+	if e.left -= int64(n); errors.Is(err, io.EOF) && e.left != 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 // parsePath reads the path of a request, decoded. It takes nothing but the paths that [object.path]
@@ -134,40 +170,31 @@ func (c *Client) forwardError(ctx context.Context, w http.ResponseWriter, about 
 	writeStatus(w, said.Status, said.Code)
 }
 
-// pass sends an answer to the client, as it comes.
-func pass(w http.ResponseWriter, answer *http.Response) {
+// pass sends an answer to the client, as it comes. Its body ends with an error if it is not complete.
+func pass(w http.ResponseWriter, answer *http.Response, body io.Reader) {
 	header := w.Header()
 	for _, name := range returnedHeaders {
 		if values := answer.Header[name]; len(values) > 0 {
 			header[name] = values
 		}
 	}
-	if len(answer.Trailer) > 0 {
-		// HTTP/1 sends no trailer behind a body of known length.
-		header.Del("Content-Length")
-	}
 	w.WriteHeader(answer.StatusCode)
 	flush := http.NewResponseController(w)
 	buffer := make([]byte, 64<<10)
 	for {
-		n, err := answer.Body.Read(buffer)
+		n, err := body.Read(buffer)
 		if n > 0 {
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return // the client has gone
 			}
 			_ = flush.Flush() // one that cannot flush sends later
 		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
 			// The only way to tell the client that the answer is not complete.
 			panic(http.ErrAbortHandler)
-		}
-	}
-	for _, name := range returnedTrailers {
-		if text := answer.Trailer.Get(name); text != "" {
-			header.Set(http.TrailerPrefix+name, text)
 		}
 	}
 }

@@ -106,10 +106,6 @@ func (w *replyWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
 // end ends the reply, which is complete if err is nil.
 func (w *replyWriter) end(err error) {
-	// The trailer of an archive that has not all that it should have.
-	if err == nil && (w.header.Get("Katbox-Error") != "" || w.header.Get(http.TrailerPrefix+"Katbox-Error") != "") {
-		err = errBroken
-	}
 	if err == nil {
 		w.WriteHeader(http.StatusOK)
 	} else if w.code == 0 {

@@ -156,15 +156,6 @@ func TestStreams(t *testing.T) {
 			w.Header().Set("Content-Length", "9")
 			_, _ = io.WriteString(w, "first")
 		},
-		"a trailer": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Trailer", "Katbox-Error")
-			_, _ = io.WriteString(w, "first")
-			w.Header().Set("Katbox-Error", "1 file changed while it was read: a")
-		},
-		"an unannounced trailer": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, "first")
-			w.Header().Set(http.TrailerPrefix+"Katbox-Error", "x")
-		},
 	} {
 		p.cluster.answers(broken)
 		if got, err := p.send(p.Server.page.port, p.good("GET", volume+"/log?path=a")); !errors.Is(err, io.ErrUnexpectedEOF) ||

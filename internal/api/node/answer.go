@@ -12,6 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/api"
 
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/sealed"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -125,7 +126,7 @@ func (a *answer) fail(err error) (outcome string) {
 		if e.RetryAfter > 0 {
 			a.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds())))
 		}
-		for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer", api.HeaderSize, api.HeaderOffset} {
+		for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", sealed.Header, api.HeaderSize, api.HeaderOffset} {
 			a.Header().Del(name)
 		}
 		if e.Reason != api.RangeNotValid {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/archive"
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/sealed"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -27,7 +29,13 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 	header.Set("Content-Disposition", disposition(cmp.Or(path.Base(), a.record.PodName, string(a.record.ID))+".tar"))
 	header.Set("ETag", tag)
 	header.Set("Accept-Ranges", "bytes")
-	header.Set("Trailer", strings.Join([]string{api.TrailerError, api.TrailerBytes, api.TrailerSkipped}, ", "))
+	word := a.r.Header.Get(sealed.Header)
+	if word != "" {
+		if !sealed.ValidWord(word) {
+			return bad(api.BadParameter, "", "the header %s has to be 16 to 64 letters and digits", sealed.Header)
+		}
+		header.Set(sealed.Header, word)
+	}
 	from, code, err := archiveStart(a.r.Header, tag)
 	if err != nil {
 		return err
@@ -45,19 +53,31 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 		return nil
 	}
 	w := &archiveWriter{sender: to, code: code}
-	report, err := w.archive(ctx, reading, archive.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from,
+	sealing := sealed.NewWriter(w, word)
+	report, err := w.archive(ctx, sealing, reading, archive.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from,
 		LowPriority: a.h.LowPriority})
 	if err != nil {
 		return archiveError(err)
 	}
-	w.begin()
-	header.Set(api.TrailerBytes, strconv.FormatInt(a.sent, 10))
-	header.Set(api.TrailerSkipped, formatSkipped(report.Skipped, refs(report.SkippedNames)))
-	if report.Changed > 0 {
-		header.Set(api.TrailerError, fmt.Sprintf("%d files changed while they were read: %s",
-			report.Changed, strings.Join(append(refs(report.ChangedNames), "..."), " ")))
+	notes := notesOf(report)
+	switch {
+	case word != "":
+		return sealing.Seal(notes)
+	case notes.Fault != "":
+		return errors.New(notes.Fault)
 	}
+	w.begin()
 	return nil
+}
+
+// notesOf returns what there is to say about an archive.
+func notesOf(report archive.Report) sealed.Notes {
+	notes := sealed.Notes{Skipped: report.Skipped, SkippedRefs: refs(report.SkippedNames)}
+	if report.Changed > 0 {
+		notes.Fault = fmt.Sprintf("%d files changed while they were read: %s",
+			report.Changed, strings.Join(append(refs(report.ChangedNames), "..."), " "))
+	}
+	return notes
 }
 
 // archiveStart returns the byte of the archive that a request begins with, and the HTTP code.
@@ -91,12 +111,12 @@ type archiveWriter struct {
 	high func()
 }
 
-// archive writes the archive. It has the low priority while it reads, not while it waits for the
-// client.
-func (w *archiveWriter) archive(ctx context.Context, reading *files.Reading, o archive.Options) (archive.Report, error) {
+// archive writes the archive to a writer that writes to w. It has the low priority while it reads, not
+// while it waits for the client.
+func (w *archiveWriter) archive(ctx context.Context, to io.Writer, reading *files.Reading, o archive.Options) (archive.Report, error) {
 	w.high = w.a.h.LowPriority()
-	defer func() { w.high() }()
-	return archive.Write(ctx, w, reading, o)
+	defer func() { w.high(); w.high = func() {} }()
+	return archive.Write(ctx, to, reading, o)
 }
 
 // Write sends the next bytes.
@@ -127,24 +147,10 @@ func archiveError(err error) error {
 	return err
 }
 
-// mostRefs bounds the refs in a header, in bytes. Clients refuse an answer whose trailers are long, and
-// a pod can make paths of 64 KiB.
-const mostRefs = 8 << 10
-
-// refs encodes names for a header, and leaves out those for which there is no room.
-func refs(names []string) []string {
-	encoded, size := []string{}, 0
+// refs encodes names, in ASCII.
+func refs(names []string) (encoded []string) {
 	for _, name := range names {
-		ref := strings.ReplaceAll(url.PathEscape(name), "%2F", "/")
-		if size += len(ref); size > mostRefs {
-			break
-		}
-		encoded = append(encoded, ref)
+		encoded = append(encoded, strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 	}
 	return encoded
-}
-
-// formatSkipped writes what [api.Stream.Skipped] reads.
-func formatSkipped(count int, refs []string) string {
-	return strings.TrimSuffix(strconv.Itoa(count)+" "+strings.Join(refs, " "), " ")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/sealed"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -256,7 +257,7 @@ func (c *call) fail(err error) {
 	}
 	e := statusOf(err, c.what.Name)
 	header := c.Header()
-	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer", headerSize, headerOffset, "Warning"} {
+	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", sealed.Header, headerSize, headerOffset, "Warning"} {
 		header.Del(name)
 	}
 	if e.ErrStatus.Code != http.StatusRequestedRangeNotSatisfiable {

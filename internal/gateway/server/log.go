@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/sealed"
 )
 
 const (
@@ -30,6 +31,9 @@ type reading struct {
 	header http.Header
 	// archive says that it is a tar, and gzip that it is compressed here.
 	archive, gzip bool
+	// word is what the node seals an archive with, and seal that the client gets it sealed, too.
+	word string
+	seal bool
 }
 
 // readingOf reads the parameters of a request for bytes. The node checks the values of those that it
@@ -49,6 +53,15 @@ func readingOf(r *http.Request, values url.Values) (reading, *apierrors.StatusEr
 	}
 	q.values, q.header, q.archive = values, http.Header{}, values.Get("archive") != ""
 	values.Del("compress")
+	if q.archive {
+		if q.word, q.seal = r.Header.Get(sealed.Header), true; q.word == "" {
+			q.word, q.seal = sealed.NewWord(), false
+		}
+		if !sealed.ValidWord(q.word) {
+			return q, badParameter("", "the header %s has to be 16 to 64 letters and digits", sealed.Header)
+		}
+		q.header.Set(sealed.Header, q.word)
+	}
 	switch {
 	case compress == "" || compress == "none":
 	case compress != "gzip":
@@ -123,6 +136,10 @@ func (c *call) pass(answer *http.Response, q reading, out *output) error {
 		return resource.Internal(c.what.Name, "node %q answered with the HTTP status %d, which was not expected", c.node, code)
 	case !q.archive && answer.ContentLength < 0:
 		return resource.Internal(c.what.Name, "the answer of node %q does not say how long the file is", c.node)
+	case q.archive && answer.Header.Get(sealed.Header) != q.word:
+		return resource.Unavailable(c.what.Name,
+			"the daemon of node %q is of an older version, whose archives do not prove that they are complete; try again when it is updated",
+			c.node)
 	}
 	c.bytesHeader(answer, q)
 	if err := out.begin(); err != nil {
@@ -135,10 +152,10 @@ func (c *call) pass(answer *http.Response, q reading, out *output) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	if q.gzip {
-		return out.cause(out.compress(answer))
+	if q.archive {
+		return out.cause(out.archive(answer, q))
 	}
-	return out.cause(out.copy(answer, q.archive))
+	return out.cause(out.copy(answer.Body, out, func() error { return c.control.Flush() }))
 }
 
 // The forms of a node's headers that are passed on.
@@ -172,8 +189,8 @@ func (c *call) bytesHeader(answer *http.Response, q reading) {
 		header.Set("Content-Type", text)
 	}
 	pass("Content-Disposition", validDisposition, noName)
-	if q.archive {
-		header.Set("Trailer", strings.Join([]string{trailerError, trailerBytes, trailerSkipped}, ", "))
+	if q.seal {
+		header.Set(sealed.Header, q.word)
 	}
 	if q.gzip {
 		header.Set("Content-Type", "application/gzip")
@@ -189,7 +206,7 @@ func (c *call) bytesHeader(answer *http.Response, q reading) {
 	if answer.StatusCode == http.StatusPartialContent {
 		pass("Content-Range", validRange, "")
 	}
-	if answer.ContentLength >= 0 {
+	if !q.archive {
 		header.Set("Content-Length", strconv.FormatInt(answer.ContentLength, 10))
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/sealed"
 )
 
 const (
@@ -20,12 +19,6 @@ const (
 	batch = 64 << 10
 	// progress is how much of a stream has to move within the stall limit.
 	progress = 64 << 10
-	// maxTrailer bounds a trailer, in bytes.
-	maxTrailer = 8 << 10
-
-	trailerError   = api.TrailerError
-	trailerBytes   = api.TrailerBytes
-	trailerSkipped = api.TrailerSkipped
 )
 
 var batches = sync.Pool{New: func() any { return new([batch]byte) }}
@@ -112,34 +105,36 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// copy sends the body of a node's answer as it is, and for an archive its trailers.
-func (o *output) copy(answer *http.Response, archive bool) error {
-	read, err := o.pump(answer.Body, o, func() error { return o.c.control.Flush() })
-	if err != nil || !archive {
+// archive sends an archive, compressed if that was asked for, and sealed. One that cannot be sealed is cut
+// if something is wrong with it.
+func (o *output) archive(answer *http.Response, q reading) error {
+	var to io.Writer = o
+	sealing := sealed.NewWriter(o, q.word)
+	if q.seal {
+		to = sealing
+	}
+	flush, end := func() error { return o.c.control.Flush() }, func() error { return nil }
+	if q.gzip {
+		packed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
+		if err != nil {
+			return err
+		}
+		to, flush, end = packed, end, packed.Close
+	}
+	from := sealed.NewReader(answer.Body, q.word)
+	if err := o.copy(from, to, flush); err != nil && (!q.seal || from.Notes().Fault == "") {
 		return err
 	}
-	return o.trailers(answer, read)
+	if err := end(); err != nil || !q.seal {
+		return err
+	}
+	return sealing.Seal(from.Notes())
 }
 
-// compress sends the body of a node's answer compressed, and its trailers.
-func (o *output) compress(answer *http.Response) error {
-	to, err := gzip.NewWriterLevel(o, gzip.BestSpeed)
-	if err != nil {
-		return err
-	}
-	read, err := o.pump(answer.Body, to, func() error { return nil })
-	if err == nil {
-		err = to.Close()
-	}
-	if err != nil {
-		return err
-	}
-	return o.trailers(answer, read)
-}
-
-// pump copies. Where the node has no more bytes at the moment, it flushes, so that none of them
-// waits for those that follow. It returns how many bytes came from the node.
-func (o *output) pump(from io.Reader, to io.Writer, flush func() error) (read int64, err error) {
+// copy copies what a node sends. Where the node has no more bytes at the moment, it flushes, so that none
+// of them waits for those that follow.
+func (o *output) copy(from io.Reader, to io.Writer, flush func() error) error {
+	read := int64(0)
 	buf := batches.Get().(*[batch]byte)
 	defer batches.Put(buf)
 	for {
@@ -147,7 +142,7 @@ func (o *output) pump(from io.Reader, to io.Writer, flush func() error) (read in
 		read += int64(n)
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
-				return read, err
+				return err
 			}
 			if o.moved += n; o.moved >= progress {
 				o.moved = 0
@@ -156,30 +151,14 @@ func (o *output) pump(from io.Reader, to io.Writer, flush func() error) (read in
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return read, nil
+			return nil
 		case err != nil:
-			return read, &nodeError{fmt.Errorf("%w after %d bytes: %w", api.ErrCut, read, err)}
+			return &nodeError{fmt.Errorf("%w after %d bytes: %w", api.ErrCut, read, err)}
 		}
 		if n < len(buf) {
 			if err := flush(); err != nil {
-				return read, errors.Join(errLeft, err)
+				return errors.Join(errLeft, err)
 			}
 		}
 	}
-}
-
-// trailers passes the trailers of an archive on. An archive whose end does not say how long it is
-// was cut.
-func (o *output) trailers(answer *http.Response, read int64) error {
-	if answer.Trailer.Get(trailerBytes) != strconv.FormatInt(read, 10) {
-		return &nodeError{fmt.Errorf("%w after %d bytes: its end does not say that it is complete", api.ErrCut, read)}
-	}
-	header := o.c.Header()
-	header.Set(trailerBytes, strconv.FormatInt(o.c.sent, 10))
-	for _, name := range []string{trailerError, trailerSkipped} {
-		if text := answer.Trailer.Get(name); text != "" {
-			header.Set(name, headerText(strings.ToValidUTF8(text[:min(len(text), maxTrailer)], "?")))
-		}
-	}
-	return nil
 }

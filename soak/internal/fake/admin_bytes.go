@@ -59,7 +59,7 @@ func (r *run) serveBytes(w http.ResponseWriter, q *http.Request) {
 		}
 	}
 	if values.Get("archive") == "tar" {
-		r.serveTar(w, v, path, values, out)
+		r.serveTar(w, q, v, path, out)
 		return
 	}
 	r.serveFile(w, v, path, values, out)
@@ -180,8 +180,8 @@ type stream struct {
 	run    *run
 	reader *reader
 	to     io.Writer
-	// skip is how many bytes are not sent, sent how many were.
-	skip, sent int64
+	// skip is how many bytes are not sent.
+	skip int64
 }
 
 // Write sends bytes. Its error is errLost when the volume goes.
@@ -192,7 +192,6 @@ func (s *stream) Write(p []byte) (int, error) {
 	skipped := min(s.skip, int64(len(p)))
 	s.skip -= skipped
 	n, err := s.to.Write(p[skipped:])
-	s.sent += int64(n)
 	return int(skipped) + n, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,23 +14,29 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/sealed"
 )
 
 // serveTar streams a tar of a directory.
-func (r *run) serveTar(w http.ResponseWriter, v record, top string, values url.Values, out *stream) {
+func (r *run) serveTar(w http.ResponseWriter, q *http.Request, v record, top string, out *stream) {
 	if _, _, err := r.find(v, top); err != nil {
 		fail(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
-	w.Header().Set("Trailer", "Katbox-Bytes, Katbox-Skipped")
+	word := q.Header.Get(sealed.Header)
+	w.Header().Set(sealed.Header, word)
 	w.Header().Set("Katbox-Offset", fmt.Sprint(out.skip))
-	skipped, err := r.writeTar(out, v, top, values["exclude"])
+	body := sealed.NewWriter(w, word)
+	out.to = body
+	skipped, err := r.writeTar(out, v, top, q.URL.Query()["exclude"])
 	if err != nil {
 		out.abort(err)
 	}
-	w.Header().Set("Katbox-Bytes", fmt.Sprint(out.sent))
-	w.Header().Set("Katbox-Skipped", fmt.Sprint(skipped))
+	if err := body.Seal(sealed.Notes{Skipped: skipped}); err != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // writeTar writes a tar of what is below a directory, and counts what is no part
