@@ -15,8 +15,9 @@
 //     the embedded files alone, no text becomes HTML or script, and no other host is reached.
 //   - A file runs as HTML, SVG or PDF. What the cluster answers is JSON, plain text or bytes, with an
 //     empty sandbox. Downloads and images come from a second port, so from another origin, which reads
-//     no cookie: a ticket names one file, for one request within a minute. An image is png, jpeg, gif
-//     or webp by its first bytes, or it is refused.
+//     no cookie: a ticket names one file, for one request within a minute. The download of a file that
+//     was cut may go on, for who knows the ETag that came with its beginning. An image is png, jpeg,
+//     gif or webp by its first bytes, or it is refused.
 //   - The page asks for something else than retained volumes. The paths are listed, character by
 //     character; of a request and of an answer, only listed headers pass. The one body that passes is a
 //     pin or the end of one, and it is written anew. Of namespaces the page gets the names alone.

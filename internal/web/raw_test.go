@@ -101,6 +101,74 @@ func TestDownload(t *testing.T) {
 	}
 }
 
+// TestDownloadGoesOn: a browser asks for the rest of a file that it has a part of. Nobody else gets more than one answer.
+func TestDownloadGoesOn(t *testing.T) {
+	p := start(t, Config{})
+	content, tag := strings.Repeat("0123456789", 50_000), `"1-2-3"`
+	var seen http.Header
+	p.cluster.answers(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header
+		text, code := content, http.StatusOK
+		if at, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok && r.Header.Get("If-Range") == tag {
+			from, _ := strconv.Atoi(strings.TrimSuffix(at, "-"))
+			text, code = content[from:], http.StatusPartialContent
+			w.Header().Set("Content-Range", "bytes "+strconv.Itoa(from)+"-499999/500000")
+		}
+		w.Header().Set("Etag", tag)
+		w.Header().Set("Katbox-Size", strconv.Itoa(len(content)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, text)
+	})
+	got, target := p.order(order{"ci", name, "log", "download"})
+	if !strings.Contains(got.body, `"size":500000`) {
+		t.Errorf("the ticket does not say how large the file is: %s", got.body)
+	}
+	whole := p.raw(p.fetch(target))
+	mustHave(t, whole.header, map[string]string{"Etag": tag, "Accept-Ranges": "bytes", "Content-Length": "500000"})
+	again := func(header ...string) answered {
+		r := p.fetch(target)
+		for i := 0; i < len(header); i += 2 {
+			r = r.with(header[i], header[i+1])
+		}
+		return p.raw(r)
+	}
+	for range 2 {
+		rest := again("Range", "bytes=123456-", "If-Range", tag)
+		if rest.code != http.StatusPartialContent || rest.body != content[123456:] {
+			t.Errorf("the rest: %d, %d bytes", rest.code, len(rest.body))
+		}
+		mustHave(t, rest.header, map[string]string{
+			"Content-Range": "bytes 123456-499999/500000", "Content-Length": "376544", "Etag": tag, "Content-Type": "application/octet-stream",
+			"Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+		})
+		if len(seen) != 2 {
+			t.Errorf("the cluster saw %v", seen)
+		}
+	}
+	for _, header := range [][]string{
+		{}, {"Range", "bytes=1-"}, {"If-Range", tag}, {"Range", "bytes=1-", "If-Range", `"other"`},
+		{"Range", "bytes=1-", "If-Range", `W/"1-2-3"`}, {"Range", "bytes=1-2", "If-Range", tag}, {"Range", "bytes=0-1,3-", "If-Range", tag}, {"Range", "lines=1-", "If-Range", tag},
+	} {
+		if got := again(header...); got.code != http.StatusForbidden {
+			t.Errorf("once more with %q: %d", header, got.code)
+		}
+	}
+	// The contents are others now: all of them come, under their own name.
+	old := tag
+	tag, content = `"4-5-6"`, strings.Repeat("abcdefghij", 50_000)
+	if got := again("Range", "bytes=5-", "If-Range", old); got.code != http.StatusOK || got.body != content || got.header.Get("Etag") != tag {
+		t.Errorf("of a file that has changed: %d, %d bytes", got.code, len(got.body))
+	}
+	_, target = p.order(order{"ci", name, "", "archive"})
+	if archive := again(); archive.header.Get("Accept-Ranges") != "none" || archive.header.Get("Etag") != "" {
+		t.Errorf("an archive: %v", archive.header)
+	}
+	if got := again("Range", "bytes=5-", "If-Range", tag); got.code != http.StatusForbidden {
+		t.Errorf("an archive once more: %d", got.code)
+	}
+}
+
 func TestArchive(t *testing.T) {
 	p := start(t, Config{})
 	p.cluster.holds("tar")
@@ -293,22 +361,22 @@ func TestTickets(t *testing.T) {
 		var all tickets
 		one := order{"ci", name, "a", "download"}
 		id := all.issue(one)
-		if got, ok := all.redeem(id); !ok || got != one || len(id) != 26 {
+		if got, _, ok := all.redeem(id, ""); !ok || got != one || len(id) != 26 {
 			t.Errorf("ticket %q is for %+v, %t", id, got, ok)
 		}
-		if _, ok := all.redeem(id); ok {
+		if _, _, ok := all.redeem(id, ""); ok {
 			t.Error("a ticket is good twice")
 		}
 		id = all.issue(one)
 		time.Sleep(ticketLimit - time.Second)
 		other := all.issue(one)
-		if _, ok := all.redeem(id); !ok {
+		if _, _, ok := all.redeem(id, ""); !ok {
 			t.Error("a ticket is not good for a minute")
 		}
 		id = all.issue(one)
 		time.Sleep(ticketLimit)
 		for _, id := range []string{id, other, "", "x"} {
-			if _, ok := all.redeem(id); ok {
+			if _, _, ok := all.redeem(id, ""); ok {
 				t.Errorf("the ticket %q is good", id)
 			}
 		}
@@ -320,13 +388,13 @@ func TestTickets(t *testing.T) {
 		if len(all.issued) != maxTickets {
 			t.Errorf("there are %d tickets", len(all.issued))
 		}
-		if _, ok := all.redeem(first); ok {
+		if _, _, ok := all.redeem(first, ""); ok {
 			t.Error("the oldest ticket is good")
 		}
-		if _, ok := all.redeem(id); !ok {
+		if _, _, ok := all.redeem(id, ""); !ok {
 			t.Error("the newest ticket is not good")
 		}
-		time.Sleep(ticketLimit)
+		time.Sleep(resumeLimit)
 		all.issue(one)
 		if len(all.issued) != 1 {
 			t.Errorf("%d tickets stay when they are too old", len(all.issued)-1)

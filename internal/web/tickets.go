@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// ticketLimit is how long a ticket is good, and maxTickets how many there are.
+	// ticketLimit is how long a ticket is good, resumeLimit how long a download that has begun may go on after the
+	// last request for it, and maxTickets how many there are.
 	ticketLimit = time.Minute
+	resumeLimit = time.Hour
 	maxTickets  = 256
 	// maxImage is the size of the largest image that is shown, in bytes.
 	maxImage = 32 << 20
@@ -58,7 +60,7 @@ func (o order) check() (call, url.Values) {
 	return call{o.Namespace, o.Name, "log"}, url.Values{"path": {o.Path}, "limit": {fmt.Sprint(checked)}}
 }
 
-// tickets are the orders that may be fetched, once each.
+// tickets are the orders that may be fetched, once each. What has begun as the download of a file may go on.
 type tickets struct {
 	mu     sync.Mutex
 	issued map[string]ticket
@@ -67,6 +69,9 @@ type tickets struct {
 type ticket struct {
 	order
 	until time.Time
+	// used says that it was redeemed, and etag of which contents.
+	used bool
+	etag string
 }
 
 // issue returns a new ticket. The oldest goes if there are too many.
@@ -88,17 +93,41 @@ func (t *tickets) issue(o order) string {
 		delete(t.issued, oldest)
 	}
 	id := rand.Text() // 130 random bits
-	t.issued[id] = ticket{o, now.Add(ticketLimit)}
+	t.issued[id] = ticket{order: o, until: now.Add(ticketLimit)}
 	return id
 }
 
-// redeem returns what a ticket is good for, and ends it.
-func (t *tickets) redeem(id string) (order, bool) {
+// redeem returns what a ticket is good for, and ends it. That of a file's download stays for who asks for the rest of
+// the same contents; etag is what names them in the request, and resumed says that it was such a request.
+func (t *tickets) redeem(id, etag string) (o order, resumed, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found, ok := t.issued[id]
-	delete(t.issued, id)
-	return found.order, ok && time.Now().Before(found.until)
+	now := time.Now()
+	switch {
+	case !ok || !now.Before(found.until):
+		delete(t.issued, id)
+		return order{}, false, false
+	case found.used && (etag == "" || etag != found.etag):
+		return order{}, false, false
+	case found.Kind != kindDownload:
+		delete(t.issued, id)
+		return found.order, false, true
+	}
+	resumed = found.used
+	found.used, found.until = true, now.Add(resumeLimit)
+	t.issued[id] = found
+	return found.order, resumed, true
+}
+
+// begun notes which contents are sent for a ticket.
+func (t *tickets) begun(id, etag string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if found, ok := t.issued[id]; ok {
+		found.etag = etag
+		t.issued[id] = found
+	}
 }
 
 // ticket answers a request for a ticket. What cannot be read is refused here, as the cluster does it, so
@@ -129,8 +158,11 @@ func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
 	case o.Kind == kindImage && size(reply.header.Get("Katbox-Size")) > maxImage:
 		fail(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "the image has more than 32 MiB; download it")
 	default:
-		answer(w, http.StatusOK,
-			map[string]string{"url": s.raw.beside(r) + rawPrefix + s.tickets.issue(o) + "/" + url.PathEscape(o.fileName())})
+		answer(w, http.StatusOK, struct {
+			URL string `json:"url"`
+			// Size is that of the file in bytes; -1 for an archive, which becomes as long as it becomes.
+			Size int64 `json:"size"`
+		}{s.raw.beside(r) + rawPrefix + s.tickets.issue(o) + "/" + url.PathEscape(o.fileName()), size(reply.header.Get("Katbox-Size"))})
 	}
 }
 

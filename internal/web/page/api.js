@@ -196,8 +196,8 @@ export async function bytes(id, { ref, offset, limit, tailLines, signal }) {
   };
 }
 
-// ticket returns an address on the origin for raw bytes. It serves once, soon: a "download" of a file,
-// an "archive" of a directory, or an "image".
+// ticket returns an address on the origin for raw bytes. It serves once, soon: a "download" of a file, which may
+// go on when it was cut, an "archive" of a directory, or an "image".
 export async function ticket({ namespace, name }, ref, kind) {
   const { url } = await json(await send("/tickets", { method: "POST", body: { namespace, name, path: ref, kind } }));
   return url;
