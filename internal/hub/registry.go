@@ -242,8 +242,10 @@ const (
 	// streams of a gateway keep 128 MiB at most.
 	streamWindow = 512 << 10
 	connWindow   = 32*streamWindow + 512<<10
-	// frame is the largest frame that a node may send: each connection keeps room for one.
-	frame = 16 << 10
+	// frame is the largest frame that a node may send: a connection keeps room for the largest that came, so 5,000
+	// nodes that have sent files take 160 MiB. With the smallest that HTTP/2 allows, half of it, a GiB took 3.6
+	// instead of 2.4 seconds of CPU on both sides.
+	frame = 32 << 10
 	// writeLimit is how long a node may read nothing while something is sent to it.
 	writeLimit = 10 * time.Second
 )

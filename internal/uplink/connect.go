@@ -82,16 +82,16 @@ func (l *link) reach(ctx context.Context) (w *wire, replica string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	secure, err := l.dial(ctx, roots)
+	secure, raw, err := l.dial(ctx, roots)
 	if err != nil {
 		return nil, "", err
 	}
 	rest, replica, err := l.upgrade(ctx, secure, token)
 	if err != nil {
-		secure.NetConn().Close()
+		raw.Close()
 		return nil, "", err
 	}
-	return newWire(secure, rest), replica, nil
+	return newWire(secure, raw, rest), replica, nil
 }
 
 func (p peer) readToken(path string) (string, error) {
@@ -132,24 +132,25 @@ func readFile(path string) ([]byte, error) {
 }
 
 // dial connects and checks that there is a gateway at the other end.
-func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, error) {
+func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, *gathered, error) {
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "tcp", l.address.String())
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w; check that it runs, and that no NetworkPolicy keeps the node away", l.u.peer, plain(err))
+		return nil, nil, fmt.Errorf("connect to %s: %w; check that it runs, and that no NetworkPolicy keeps the node away", l.u.peer, plain(err))
 	}
-	secure := tls.Client(raw, &tls.Config{
+	together := &gathered{Conn: raw}
+	secure := tls.Client(together, &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: l.target.host, NextProtos: []string{"http/1.1"},
 	})
 	if err = secure.HandshakeContext(ctx); err == nil {
-		return secure, nil
+		return secure, together, nil
 	}
 	raw.Close()
 	if verify := (*tls.CertificateVerificationError)(nil); errors.As(err, &verify) {
-		return nil, refuse("%s's certificate is not accepted: %w; check that %s, the file of %s-ca, has the CA that %s uses now",
+		return nil, nil, refuse("%s's certificate is not accepted: %w; check that %s, the file of %s-ca, has the CA that %s uses now",
 			l.u.peer, plain(verify.Err), l.u.cfg.CAFile, l.u.peer.flag, l.u.peer)
 	}
-	return nil, fmt.Errorf("begin TLS with %s: %w; check that %s names its port for nodes", l.u.peer, plain(err), l.u.peer.flag)
+	return nil, nil, fmt.Errorf("begin TLS with %s: %w; check that %s names its port for nodes", l.u.peer, plain(err), l.u.peer.flag)
 }
 
 // upgrade asks the gateway to take the connection. It returns what the gateway has sent behind its

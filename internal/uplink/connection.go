@@ -180,7 +180,7 @@ func (c *connection) inUse(ctx context.Context) error {
 // wire is the connection below HTTP/2. It is not a [tls.Conn]: net/http would begin a handshake.
 type wire struct {
 	net.Conn
-	raw net.Conn
+	raw *gathered
 	// rest was received before; it is read first.
 	rest   []byte
 	closed chan struct{}
@@ -191,8 +191,9 @@ type wire struct {
 	first error
 }
 
-func newWire(secure *tls.Conn, rest []byte) *wire {
-	return &wire{Conn: secure, raw: secure.NetConn(), rest: rest, closed: make(chan struct{})}
+// newWire returns a wire of what is secured on raw.
+func newWire(secure *tls.Conn, raw *gathered, rest []byte) *wire {
+	return &wire{Conn: secure, raw: raw, rest: rest, closed: make(chan struct{})}
 }
 
 // Read reads what was received. One goroutine at a time may call it.
@@ -207,9 +208,9 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write sends.
+// Write sends. One goroutine at a time may call it.
 func (w *wire) Write(p []byte) (int, error) {
-	n, err := w.Conn.Write(p)
+	n, err := w.raw.together(func() (int, error) { return w.Conn.Write(p) })
 	w.note(err)
 	return n, err
 }
