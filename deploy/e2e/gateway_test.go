@@ -169,10 +169,17 @@ func (c *cluster) script(name string, args ...string) {
 // volume. The pod has the given labels.
 func (c *gatewayCluster) retained(ns string, n int, p pod) rv {
 	c.t.Helper()
+	return c.retainedAfter(ns, n, p, func() {})
+}
+
+// retainedAfter is retained for a pod that fails once while has returned. That is called when the pod was created.
+func (c *gatewayCluster) retainedAfter(ns string, n int, p pod, while func()) rv {
+	c.t.Helper()
 	there := *c.cluster
 	there.pods = ns
 	p.Node = c.nodeName(n)
 	uid := there.create(p)
+	while()
 	there.wantPhase(p.Name, "Failed")
 	there.end(p.Name)
 	var found rv

@@ -115,47 +115,44 @@ func (c *gatewayCluster) beginLongStream() func(*testing.T) {
 	}
 }
 
-// testThroughput compares a download through the API server with the same read over the node's own
-// socket, in turns.
+// testThroughput compares a download through the API server with what the same API server gives "kubectl exec -- cat"
+// of the same file, while its pod still runs. How fast that is depends on the machine; a download is no slower. The read over the
+// node's own socket says what the network, TLS and three programs on the way take.
 func (c *gatewayCluster) testThroughput() {
-	v := c.retained("ci", 1, filled("many", manyBytes))
+	many := filled("many", manyBytes)
+	many.Scripts[0] = strings.Replace(many.Scripts[0], "exit 1",
+		"touch /scratch/ready; until [ -e /scratch/over ]; do sleep 1; done; exit 1", 1)
+	kubectl := func(args ...string) (string, []string) {
+		return c.kube, append([]string{"kubectl", "--kubeconfig", c.kubeconfigOf(bob)}, args...)
+	}
+	var executed time.Duration
+	v := c.retainedAfter("ci", 1, many, func() {
+		in := func(script string) error {
+			_, err := c.tryKubectl("", "-n", "ci", "exec", many.Name, "--", "sh", "-c", script)
+			return err
+		}
+		c.eventually("the file is there", func() error { return in("test -e /scratch/ready") })
+		executed = c.best(func() (int64, error) {
+			name, args := kubectl("-n", "ci", "exec", many.Name, "--", "cat", "/scratch/data")
+			return c.output(name, args...)
+		})
+		if err := in("touch /scratch/over"); err != nil {
+			c.t.Fatal(err)
+		}
+	})
 	want := c.digestOf(c.dataFile(1, v)) // it is in the page cache then
 	socket := filepath.Join(c.kubeletDir(), "plugins", driverName, "admin.sock")
-	best := func(read func() (int64, error)) time.Duration {
-		least := time.Duration(1<<63 - 1)
-		for range 3 {
-			began := time.Now()
-			n, err := read()
-			if err != nil || n != manyBytes {
-				c.t.Fatalf("%d bytes: %v", n, err)
-			}
-			least = min(least, time.Since(began))
-		}
-		return least
-	}
-	// Both clients are programs of their own: this one is slowed down by the race detector.
-	output := func(name string, args ...string) (int64, error) {
-		cmd := exec.CommandContext(c.t.Context(), name, args...)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			return 0, err
-		}
-		if err := cmd.Start(); err != nil {
-			return 0, err
-		}
-		n, err := io.Copy(io.Discard, out)
-		return n, errors.Join(err, cmd.Wait())
-	}
-	node := best(func() (int64, error) {
-		return output("../../bin/linux/amd64/katbox", "cat", "--socket", socket, v.Spec.VolumeID+":data")
+	node := c.best(func() (int64, error) {
+		return c.output("../../bin/linux/amd64/katbox", "cat", "--socket", socket, v.Spec.VolumeID+":data")
 	})
-	through := best(func() (int64, error) {
-		return output(c.kube, "kubectl", "--kubeconfig", c.kubeconfigOf(bob), "get", "--raw", v.path()+"/log?path=data")
+	through := c.best(func() (int64, error) {
+		name, args := kubectl("get", "--raw", v.path()+"/log?path=data")
+		return c.output(name, args...)
 	})
-	ratio := node.Seconds() / through.Seconds()
-	c.t.Logf("2 GiB: %s over the node's socket, %s through the API server: %.2f of its speed", node, through, ratio)
-	if ratio < 0.5 {
-		c.t.Errorf("through the API server it has %.2f of the speed, want 0.5", ratio)
+	ratio := executed.Seconds() / through.Seconds()
+	c.t.Logf("2 GiB: %s with kubectl exec, %s as a download: %.2f of its speed; %s over the node's socket", executed, through, ratio, node)
+	if ratio < 1 {
+		c.t.Errorf("a download has %.2f of the speed of kubectl exec, want 1", ratio)
 	}
 	answer, err := c.as(bob).open(c.t.Context(), v.path()+"/log?path=data", nil)
 	if err != nil {
@@ -165,6 +162,36 @@ func (c *gatewayCluster) testThroughput() {
 	if got, _, err := digest(answer.Body); err != nil || got != want {
 		c.t.Errorf("the download has the digest %s: %v, want %s", got, err, want)
 	}
+}
+
+// best is the shortest of three times in which read reads manyBytes.
+func (c *gatewayCluster) best(read func() (int64, error)) time.Duration {
+	c.t.Helper()
+	least := time.Duration(1<<63 - 1)
+	for range 3 {
+		began := time.Now()
+		n, err := read()
+		if err != nil || n != manyBytes {
+			c.t.Fatalf("%d bytes: %v", n, err)
+		}
+		least = min(least, time.Since(began))
+	}
+	return least
+}
+
+// output runs a program and counts what it prints. A client is a program of its own: this one is slowed down by the race
+// detector.
+func (c *gatewayCluster) output(name string, args ...string) (int64, error) {
+	cmd := exec.CommandContext(c.t.Context(), name, args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(io.Discard, out)
+	return n, errors.Join(err, cmd.Wait())
 }
 
 // testRollout: a rollout of the gateway cuts a download, which goes on where it was cut (T17). It
