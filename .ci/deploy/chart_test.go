@@ -24,6 +24,7 @@ func TestChartEqualsManifests(t *testing.T) {
 		withPolicy:              {"--set", "sidecars.enabled=true,networkPolicy.enabled=true"},
 		"overlays/data-disk":    {"--set", "workdir.hostPath=/mnt/katbox/data,workdir.type=Directory"},
 		"overlays/with-gateway": {"--set", "gateway.enabled=true"},
+		withHostNetwork:         {"--set", "gateway.enabled=true,gateway.hostNetwork=true"},
 		"overlays/with-pools":   {"--kube-version", before, "--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true"},
 		"overlays/with-local":   append([]string{"--kube-version", before}, local...),
 		withPrevention:          local,

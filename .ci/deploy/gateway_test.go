@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	scheme "k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/pod-security-admission/api"
 
 	"helm.sh/helm/v3/pkg/releaseutil"
@@ -22,7 +24,10 @@ func gateways(t *testing.T) map[string][]*unstructured.Unstructured {
 	return map[string][]*unstructured.Unstructured{
 		"overlay":    kustomize(t, "overlays/with-gateway"),
 		"components": kustomize(t, withAll),
+		"on nodes":   kustomize(t, withHostNetwork),
 		"chart":      helm(t, "--set", "gateway.enabled=true"),
+		"with ports of its own": helm(t, "--set", "gateway.enabled=true,hostNetwork=true,"+
+			"gateway.hostNetwork=true,gateway.port=8443,gateway.nodesPort=9543,gateway.httpPort=9544"),
 		"renamed": helm(t, "--namespace", "batch", "--set", "gateway.enabled=true,hostNetwork=true,sidecars.enabled=true,"+
 			"fullnameOverride=a-name-that-is-just-short-enough-for-what-is-added-x"),
 		"cert-manager": helm(t, "--set", "gateway.enabled=true,gateway.certificates.mode=certManager"),
@@ -84,13 +89,15 @@ func TestNoGatewayByDefault(t *testing.T) {
 	}
 }
 
-// TestGatewayIsHarmless: the strictest profile admits its pod, and one replica at least is always
-// there, by all that Kubernetes does on purpose.
+// TestGatewayIsHarmless: the strictest profile admits its pod, except for the node's network, and one replica at least
+// is always there, by all that Kubernetes does on purpose.
 func TestGatewayIsHarmless(t *testing.T) {
 	for name, objects := range gateways(t) {
 		deployment, budget := one[*appsv1.Deployment](t, objects), one[*policyv1.PodDisruptionBudget](t, objects)
 		template := deployment.Spec.Template
-		if refused := evaluate(t, api.LevelRestricted, &template.ObjectMeta, &template.Spec); refused != "" {
+		pod := *template.Spec.DeepCopy()
+		pod.HostNetwork = false
+		if refused := evaluate(t, api.LevelRestricted, &template.ObjectMeta, &pod); refused != "" {
 			t.Errorf("%s: %s", name, refused)
 		}
 		container := template.Spec.Containers[0]
@@ -102,7 +109,12 @@ func TestGatewayIsHarmless(t *testing.T) {
 			t.Errorf("%s: it runs as a user of its choice", name)
 		}
 		update := deployment.Spec.Strategy.RollingUpdate
-		if *deployment.Spec.Replicas != 2 || update.MaxUnavailable.String() != "0" || update.MaxSurge.String() != "1" {
+		// On the node's network a third one may find no node.
+		unavailable, surge := "0", "1"
+		if template.Spec.HostNetwork {
+			unavailable, surge = "1", "0"
+		}
+		if *deployment.Spec.Replicas != 2 || update.MaxUnavailable.String() != unavailable || update.MaxSurge.String() != surge {
 			t.Errorf("%s: %d replicas, updated by %v", name, *deployment.Spec.Replicas, update)
 		}
 		pods := labels.Set(template.Labels)
@@ -158,6 +170,94 @@ func TestServicesReachTheGateway(t *testing.T) {
 	}
 }
 
+// portsOf returns the ports of a container by their names.
+func portsOf(container corev1.Container) map[string]int32 {
+	ports := map[string]int32{}
+	for _, port := range container.Ports {
+		ports[port.Name] = port.ContainerPort
+	}
+	return ports
+}
+
+// TestGatewayListensWhereItIsAskedFor: its flags, or what it does without them, are the ports of its pod. A headless
+// Service leads to no other port than the one that is asked for.
+func TestGatewayListensWhereItIsAskedFor(t *testing.T) {
+	for name, objects := range gateways(t) {
+		container := one[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[0]
+		flags := flagsOf(container)
+		for port, flag := range map[string]struct{ name, otherwise string }{
+			"api": {"--api-endpoint", ":10250"}, "nodes": {"--nodes-endpoint", ":9443"}, "metrics": {"--http-endpoint", ""},
+		} {
+			got, given := flags[flag.name]
+			if !given {
+				got = flag.otherwise
+			}
+			if want := fmt.Sprintf(":%d", portsOf(container)[port]); got != want {
+				t.Errorf("%s: it listens on %s for %s, and the pod says %s", name, got, port, want)
+			}
+		}
+		for _, service := range all[*corev1.Service](t, objects) {
+			if port := service.Spec.Ports[0]; service.Spec.ClusterIP == corev1.ClusterIPNone && port.Port != portsOf(container)["nodes"] {
+				t.Errorf("%s: the daemons ask at %d, and the pod has %v", name, port.Port, portsOf(container))
+			}
+		}
+	}
+}
+
+// TestGatewayOnTheNodesNetwork: none of its ports is the kubelet's or another one of Katbox on that node. The scheduler
+// knows them, so it gives each replica a node of its own, and a node on which no other pod has them.
+func TestGatewayOnTheNodesNetwork(t *testing.T) {
+	everything := []string{"--values", "testdata/accepted/gateway-everything.yaml"}
+	pools := []string{"--set", "pools.enabled=true,gateway.enabled=true,gateway.hostNetwork=true"}
+	for name, objects := range map[string][]*unstructured.Unstructured{
+		"component": kustomize(t, withHostNetwork), "everything": helm(t, everything...), "with pools": helm(t, pools...),
+		"chart": helm(t, "--set", "gateway.enabled=true,gateway.hostNetwork=true"),
+	} {
+		objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == "Deployment" && strings.HasSuffix(o.GetName(), "-controller")
+		})
+		spec := one[*appsv1.Deployment](t, objects).Spec.Template.Spec
+		if !spec.HostNetwork || spec.DNSPolicy != corev1.DNSClusterFirstWithHostNet {
+			t.Errorf("%s: host network %t, names are resolved by %s", name, spec.HostNetwork, spec.DNSPolicy)
+		}
+		taken := map[int32]string{10248: "the kubelet", 10250: "the kubelet", 10255: "the kubelet", 10249: "kube-proxy", 10256: "kube-proxy"}
+		if daemon := one[*appsv1.DaemonSet](t, objects).Spec.Template.Spec; daemon.HostNetwork {
+			for _, container := range daemon.Containers {
+				for _, port := range container.Ports {
+					taken[port.ContainerPort] = "the daemon"
+				}
+			}
+		}
+		// What is told to the scheduler is a pod's.
+		pod := &corev1.Pod{Spec: *spec.DeepCopy()}
+		scheme.Scheme.Default(pod)
+		for _, port := range pod.Spec.Containers[0].Ports {
+			if port.HostPort != port.ContainerPort || taken[port.ContainerPort] != "" {
+				t.Errorf("%s: %s has port %d, the scheduler thinks %d, and it is that of %q", name, port.Name, port.ContainerPort, port.HostPort,
+					taken[port.ContainerPort])
+			}
+			taken[port.ContainerPort] = port.Name
+		}
+	}
+	objects := kustomize(t, withHostNetwork)
+	level := api.Level(find(t, objects, "Namespace").GetLabels()[api.EnforceLevelLabel])
+	template := one[*appsv1.Deployment](t, objects).Spec.Template
+	if refused := evaluate(t, level, &template.ObjectMeta, &template.Spec); refused != "" {
+		t.Errorf("the namespace of the manifests does not admit it: %s", refused)
+	}
+	const both = "hostNetwork: true\n"
+	for values, want := range map[string]string{
+		"gateway: {enabled: true, port: 9443}":                               "9443 is that of gateway.port and of gateway.nodesPort",
+		"gateway: {enabled: true, hostNetwork: true, httpPort: 4443}":        "4443 is that of gateway.port and of gateway.httpPort",
+		both + "gateway: {enabled: true, hostNetwork: true, httpPort: 8080}": "8080 is that of gateway.httpPort and of the daemons'",
+		"gateway: {enabled: true, hostNetwork: true, httpPort: 8080}":        "",
+		both + "gateway: {enabled: true, httpPort: 8080}":                    "",
+		"gateway: {enabled: true, hostNetwork: false, port: 10250}":          "",
+	} {
+		refused(t, values, want)
+	}
+}
+
 // TestApplyingAgainKeepsWhatTheGatewayWrites: the manifests give none of it, so it is nobody else's.
 // The API server is never told to believe whoever answers.
 func TestApplyingAgainKeepsWhatTheGatewayWrites(t *testing.T) {
@@ -201,7 +301,8 @@ func TestDaemonFindsTheGateway(t *testing.T) {
 		}
 		daemon := spec.Containers[slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == "katbox" })]
 		flags := flagsOf(daemon)
-		if want := told["--nodes-service"] + "." + gateway.Namespace + ".svc:9443"; flags["--gateway"] != want {
+		ports := portsOf(gateway.Spec.Template.Spec.Containers[0])
+		if want := fmt.Sprintf("%s.%s.svc:%d", told["--nodes-service"], gateway.Namespace, ports["nodes"]); flags["--gateway"] != want {
 			t.Errorf("%s: the daemon dials %s, want %s", name, flags["--gateway"], want)
 		}
 		mounted := slices.IndexFunc(daemon.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "gateway" })
@@ -250,8 +351,10 @@ func TestGatewayPolicy(t *testing.T) {
 		i := slices.IndexFunc(policies, func(p *networkingv1.NetworkPolicy) bool {
 			return labels.SelectorFromSet(p.Spec.PodSelector.MatchLabels).Matches(labels.Set(gateway.Spec.Template.Labels))
 		})
+		if onNodes := gateway.Spec.Template.Spec.HostNetwork; (i < 0) != onNodes {
+			t.Errorf("%s: the gateway has the node's network: %t, and a policy, which holds for no pod with that: %t", name, onNodes, i >= 0)
+		}
 		if i < 0 {
-			t.Errorf("%s: there is no policy for the gateway", name)
 			continue
 		}
 		ports := map[string]networkingv1.NetworkPolicyIngressRule{}

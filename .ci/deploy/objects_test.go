@@ -25,6 +25,8 @@ const (
 	withPolicy = "../../.ci/deploy/testdata/network-policy"
 	// withAll is one that has all components.
 	withAll = "../../.ci/deploy/testdata/gateway"
+	// withHostNetwork is one that has the component gateway-host-network.
+	withHostNetwork = "../../.ci/deploy/testdata/gateway-host-network"
 	// withPoolsAndGateway is one that has the component pools beside others.
 	withPoolsAndGateway = "../../.ci/deploy/testdata/pools-gateway"
 	// withPrevention is one that has the component prevent-scheduling beside pools.
@@ -37,8 +39,8 @@ const (
 
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withPoolsAndGateway, withPrevention,
-		withAdmission, withFile) {
+	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withHostNetwork, withPoolsAndGateway,
+		withPrevention, withAdmission, withFile) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range append(files(t, examples+"/*.yaml"), files(t, examples+"/admission/*.yaml")...) {
@@ -71,9 +73,8 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 // TestKustomizationsAreListed, so that none goes unchecked.
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/pools",
-		"components/local", "components/prevent-scheduling",
-		"components/admission-policy", "components/policy-file") {
+	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/gateway-host-network",
+		"components/pools", "components/local", "components/prevent-scheduling", "components/admission-policy", "components/policy-file") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
 	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {

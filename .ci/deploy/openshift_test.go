@@ -2,8 +2,10 @@ package deploy
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
@@ -63,5 +65,28 @@ func TestOpenShiftAdmitsTheDaemon(t *testing.T) {
 				t.Errorf("the binding in %s gives %+v to %+v", binding.Namespace, binding.RoleRef, binding.Subjects)
 			}
 		})
+	}
+}
+
+// TestOpenShiftAdmitsTheGatewayOnTheNodesNetwork: without it the SecurityContextConstraints that every pod may use do.
+func TestOpenShiftAdmitsTheGatewayOnTheNodesNetwork(t *testing.T) {
+	for network, want := range map[string][]string{"true": {"hostnetwork-v2"}, "false": nil} {
+		objects := helm(t, "--api-versions", "security.openshift.io/v1", "--set", "gateway.enabled=true,gateway.hostNetwork="+network)
+		account := one[*appsv1.Deployment](t, objects).Spec.Template.Spec.ServiceAccountName
+		rules := map[string][]rbacv1.PolicyRule{}
+		for _, role := range all[*rbacv1.Role](t, objects) {
+			rules[role.Name] = role.Rules
+		}
+		var used []string
+		for _, binding := range all[*rbacv1.RoleBinding](t, objects) {
+			for _, rule := range rules[binding.RoleRef.Name] {
+				if binding.Subjects[0].Name == account && rule.Resources[0] == "securitycontextconstraints" {
+					used = append(used, rule.ResourceNames...)
+				}
+			}
+		}
+		if !slices.Equal(used, want) {
+			t.Errorf("host network %s: the gateway may use %q, want %q", network, used, want)
+		}
 	}
 }

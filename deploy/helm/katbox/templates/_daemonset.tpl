@@ -150,7 +150,7 @@ spec:
             - --admin-socket={{ . }}
             {{- end }}
             {{- if .Values.gateway.enabled }}
-            - --gateway={{ include "katbox.gateway" . }}-nodes.{{ .Release.Namespace }}.svc:9443
+            - --gateway={{ include "katbox.gateway" . }}-nodes.{{ .Release.Namespace }}.svc:{{ include "katbox.gatewayNodesPort" . }}
             - --gateway-ca=/var/run/katbox-gateway/ca.crt
             - --gateway-token=/var/run/katbox-gateway/token
             {{- end }}

@@ -163,6 +163,19 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- end }}
 
+{{- /* The gateway's ports. On the node's network 10250 is the kubelet's, and 8080 often somebody else's. */ -}}
+{{- define "katbox.gatewayPort" -}}
+{{ .Values.gateway.port | default (ternary 4443 10250 (.Values.gateway.hostNetwork | default false)) }}
+{{- end }}
+
+{{- define "katbox.gatewayNodesPort" -}}
+{{ .Values.gateway.nodesPort | default 9443 }}
+{{- end }}
+
+{{- define "katbox.gatewayHTTPPort" -}}
+{{ .Values.gateway.httpPort | default (ternary 9444 8080 (.Values.gateway.hostNetwork | default false)) }}
+{{- end }}
+
 {{- define "katbox.controller" -}}
 {{ include "katbox.name" . }}-controller
 {{- end }}
