@@ -39,6 +39,9 @@ const (
 	denied = "denied"
 )
 
+// platforms is the page that says which control planes reach no pods.
+const platforms = "deploy/docs/platforms.md#control-planes-that-do-not-reach-pods"
+
 // keepRole is the role with which volumes are pinned.
 const keepRole = "katbox-keep"
 
@@ -73,7 +76,7 @@ func (c *check) run(ctx context.Context) error {
 		c.failed("gateway", "this cluster has no APIService "+cluster.APIService+"; "+cluster.Install)
 		return errWrong
 	case !gateway.Available:
-		c.failed("gateway", fmt.Sprintf("APIService %s is not available: %s; see kubectl -n katbox get pods", cluster.APIService, gateway.Reason))
+		c.unavailable(gateway)
 	default:
 		c.ok("gateway", "APIService "+cluster.APIService+" is available; it is "+known(gateway.Version))
 	}
@@ -88,6 +91,22 @@ func (c *check) run(ctx context.Context) error {
 		return errWrong
 	}
 	return nil
+}
+
+// unavailable says why the gateway is not available, what that does to the whole cluster, and what to do.
+func (c *check) unavailable(g cluster.Gateway) {
+	if reach := g.OutOfReach; reach == nil {
+		c.failed("gateway", fmt.Sprintf("APIService %s is not available: %s; see kubectl -n katbox get pods", cluster.APIService, g.Reason))
+	} else if at := strings.Join(reach.Replicas, " and "); reach.OnNodes {
+		c.failed("gateway", fmt.Sprintf("the API server cannot connect to it: %s; it is ready at %s, which are addresses of nodes, so a "+
+			"firewall keeps the control plane from that port: let it through (%s)", g.Reason, at, platforms))
+	} else {
+		c.failed("gateway", fmt.Sprintf("the API server cannot connect to it: %s; it is ready at %s, which are addresses of pods, so the "+
+			"control plane does not reach those, or a firewall keeps it from that port: give the gateway the network of its nodes "+
+			"(gateway.hostNetwork=true), or let the port through (%s)", g.Reason, at, platforms))
+	}
+	c.failed("namespaces", "no namespace of the cluster is deleted to the end until the gateway answers; to let them go before, an "+
+		"administrator runs kubectl delete apiservice "+cluster.APIService+", and installs Katbox again once the cause is gone")
 }
 
 // rights asks for each thing that a user does whether it is allowed.

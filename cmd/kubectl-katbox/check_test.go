@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -9,6 +11,44 @@ import (
 	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/verbs"
 )
+
+// timedOut is what an API server says of a gateway that it does not reach, and unknownCA of one that has another certificate.
+const (
+	timedOut = `FailedDiscoveryCheck: failing or missing response from https://10.1.2.3:10250/apis/katbox.io/v1alpha1: ` +
+		`Get \"https://10.1.2.3:10250/apis/katbox.io/v1alpha1\": dial tcp 10.1.2.3:10250: i/o timeout`
+	unknownCA = `FailedDiscoveryCheck: failing or missing response from https://10.1.2.3:10250/apis/katbox.io/v1alpha1: ` +
+		`Get \"https://10.1.2.3:10250/apis/katbox.io/v1alpha1\": tls: failed to verify certificate: x509: certificate signed by unknown authority`
+)
+
+// outOfReach lets the gateway of a cluster be down, for a reason and with a message that its administrator can read. Its
+// endpoints have these conditions, and its pods this specification.
+func outOfReach(said, conditions, spec string) func(*clustertest.Cluster) {
+	reason, message, _ := strings.Cut(said, ": ")
+	endpoint := func(address, pod string) string {
+		return `{"addresses": ["` + address + `"], "conditions": ` + conditions + `, "targetRef": {"kind": "Pod", "name": "` + pod + `"}}`
+	}
+	objects := map[string]string{
+		"/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.katbox.io": `{
+			"spec": {"service": {"namespace": "katbox", "name": "katbox-gateway", "port": 443}},
+			"status": {"conditions": [{"type": "Available", "status": "False", "reason": "` + reason + `", "message": "` + message + `"}]}}`,
+		"/apis/discovery.k8s.io/v1/namespaces/katbox/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dkatbox-gateway": `{"items": [{
+			"endpoints": [` + endpoint("10.1.2.3", "katbox-gateway-a") + "," + endpoint("10.1.3.3", "katbox-gateway-b") + `],
+			"ports": [{"name": "api", "port": 10250}]}]}`,
+		"/api/v1/namespaces/katbox/pods/katbox-gateway-a": `{"spec": {` + spec + `}}`,
+	}
+	return func(c *clustertest.Cluster) {
+		c.Down(true)
+		c.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+			object, there := objects[r.URL.RequestURI()]
+			if there && r.Header.Get("Authorization") == "Bearer admin" {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, object)
+				return true
+			}
+			return false
+		})
+	}
+}
 
 func TestCheck(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -47,7 +87,33 @@ func TestCheck(t *testing.T) {
 		}},
 		"the gateway is down": {"eve", "", func(c *clustertest.Cluster) { c.Down(true) }, 1, []string{
 			"ok API server", "failed gateway APIService v1alpha1.katbox.io is not available: the API server answered 503 Service Unavailable",
+			"failed namespaces", "ok list", "ok see", "ok list files", "ok read", "ok delete", "denied keep longer",
+		}},
+		"out of reach": {"admin", "", outOfReach(timedOut, `{"ready": true}`, ""), 1, []string{
+			"ok API server",
+			"failed gateway cannot connect i/o timeout; 10.1.2.3:10250 and 10.1.3.3:10250, addresses of pods gateway.hostNetwork=true",
+			"failed namespaces no namespace of the cluster is deleted kubectl delete apiservice v1alpha1.katbox.io",
+			"ok list", "ok see", "ok list files", "ok read", "ok delete", "ok keep longer",
+		}},
+		"out of reach on nodes": {"admin", "", outOfReach(timedOut, `{"ready": true}`, `"hostNetwork": true`), 1, []string{
+			"ok API server", "failed gateway cannot connect i/o timeout; 10.1.2.3:10250 and 10.1.3.3:10250, addresses of nodes, firewall",
+			"failed namespaces", "ok list", "ok see", "ok list files", "ok read", "ok delete", "ok keep longer",
+		}},
+		"out of reach, and not told": {"eve", "", outOfReach(timedOut, `{"ready": true}`, ""), 1, []string{
+			"ok API server", "failed gateway is not available: the API server answered 503", "failed namespaces",
 			"ok list", "ok see", "ok list files", "ok read", "ok delete", "denied keep longer",
+		}},
+		"not ready": {"admin", "", outOfReach(timedOut, `{"ready": false}`, ""), 1, []string{
+			"ok API server", "failed gateway is not available: failing or missing i/o timeout; see kubectl -n katbox get pods", "failed namespaces",
+			"ok list", "ok see", "ok list files", "ok read", "ok delete", "ok keep longer",
+		}},
+		"reached, and not believed": {"admin", "", outOfReach(unknownCA, `{"ready": true}`, ""), 1, []string{
+			"ok API server", "failed gateway is not available: failing or missing x509: unknown authority; see kubectl -n katbox get pods",
+			"failed namespaces", "ok list", "ok see", "ok list files", "ok read", "ok delete", "ok keep longer",
+		}},
+		"no endpoints": {"admin", "", outOfReach("MissingEndpoints: there are no addresses with port name api", `{}`, ""), 1, []string{
+			"ok API server", "failed gateway is not available: there are no addresses with port name api; see", "failed namespaces",
+			"ok list", "ok see", "ok list files", "ok read", "ok delete", "ok keep longer",
 		}},
 		"no credentials": {"eve", "--token other", nil, 1, []string{"failed API server does not accept your credentials"}},
 		"no API server":  {"eve", "-s https://127.0.0.1:1", nil, 1, []string{"failed API server https://127.0.0.1:1 cannot be reached"}},
@@ -89,6 +155,15 @@ func TestCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPageOfPlatformsIsThere: check sends people to a section of it.
+func TestPageOfPlatformsIsThere(t *testing.T) {
+	page, section, _ := strings.Cut(platforms, "#")
+	content, err := os.ReadFile("../../" + page)
+	if err != nil || !strings.Contains(strings.ToLower(string(content)), "\n## "+strings.ReplaceAll(section, "-", " ")+"\n") {
+		t.Errorf("%s has no section %s: %v", page, section, err)
 	}
 }
 

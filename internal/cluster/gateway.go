@@ -20,6 +20,9 @@ type Gateway struct {
 	Version string
 	// Reason says why it is not available, as far as that is known.
 	Reason string
+	// OutOfReach says that this is because the API server cannot connect to it, although replicas are ready; nil if it is
+	// not, or if the user may not see what shows it.
+	OutOfReach *OutOfReach
 }
 
 // Gateway asks whether the cluster has a gateway. It asks for discovery, which all users may read.
@@ -39,8 +42,9 @@ func (c *Client) Gateway(ctx context.Context) (Gateway, error) {
 		return g, err
 	}
 	g.Reason = failure.Error()
-	if why := c.condition(ctx); why != "" {
-		g.Reason = why
+	if why, service := c.unavailableService(ctx); why.Message != "" {
+		g.Reason = why.Message
+		g.OutOfReach = c.outOfReach(ctx, why, service)
 	}
 	return g, nil
 }
@@ -56,29 +60,4 @@ func (c *Client) installed(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return false, err
-}
-
-// condition returns what the API server says about the gateway; empty if the user may not know.
-func (c *Client) condition(ctx context.Context) string {
-	type object struct {
-		Status struct {
-			Conditions []struct {
-				Type    string `json:"type"`
-				Status  string `json:"status"`
-				Message string `json:"message"`
-			} `json:"conditions"`
-		} `json:"status"`
-	}
-	service, _, err := get[object](ctx, c, request{
-		method: http.MethodGet, path: "/apis/apiregistration.k8s.io/v1/apiservices/" + APIService,
-	})
-	if err != nil {
-		return ""
-	}
-	for _, condition := range service.Status.Conditions {
-		if condition.Type == "Available" && condition.Status != "True" {
-			return condition.Message
-		}
-	}
-	return ""
 }
