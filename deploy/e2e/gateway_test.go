@@ -69,6 +69,7 @@ func TestGateway(t *testing.T) {
 		{"hold", (*gatewayCluster).testHold},
 		{"page", (*gatewayCluster).testPage},
 		{"away", (*gatewayCluster).testAway},
+		{"out of reach", (*gatewayCluster).testOutOfReach},
 		{"removal", (*gatewayCluster).testRemoval},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(c.in(t)) })
