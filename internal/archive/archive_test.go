@@ -83,9 +83,9 @@ func contents(t testing.TB, dir string) map[string]string {
 		case info.Mode().IsRegular():
 			b, err := os.ReadFile(path)
 			must(t, err)
-			text += fmt.Sprint(" ", info.ModTime().Unix(), " ", string(b))
+			text += fmt.Sprint(" ", info.ModTime().UnixNano(), " ", string(b))
 		case info.IsDir():
-			text += fmt.Sprint(" ", info.ModTime().Unix())
+			text += fmt.Sprint(" ", info.ModTime().UnixNano())
 		default:
 			target, err := os.Readlink(path)
 			must(t, err)

@@ -4,8 +4,8 @@
 //   - Names are relative to the directory, which has no entry itself. A file is an entry of its name.
 //   - Regular files, directories and symbolic links have entries. FIFOs, sockets, devices and what
 //     is mounted have none, and are counted.
-//   - Owner and mode are kept, setuid and setgid bits are dropped. Times are whole seconds, rounded
-//     down; fractions would cost 1 KiB for each entry. There are no user names.
+//   - Owner and mode are kept, setuid and setgid bits are dropped. The fraction of a second of a time is a PAX record, which
+//     costs 1 KiB; a program that knows no such records takes whole seconds. There are no user names.
 //   - Bytes that are not UTF-8 stay as they are. The entry then has the PAX record hdrcharset=BINARY.
 //   - A second name of a file is a hard link as long as the names that are remembered for this take
 //     less than 1 MiB. Then it is a copy.

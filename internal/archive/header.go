@@ -20,7 +20,7 @@ func header(e files.Entry, name string) *tar.Header {
 		Mode:    int64(e.Mode & 0o1777),
 		Uid:     int(e.UID),
 		Gid:     int(e.GID),
-		ModTime: time.Unix(e.ModTime.Unix(), 0),
+		ModTime: time.Unix(e.ModTime.Unix(), int64(e.ModTime.Nanosecond())),
 	}
 }
 
@@ -29,8 +29,12 @@ func encode(b *bytes.Buffer, h *tar.Header) ([]byte, error) {
 	if h.Typeflag != tar.TypeReg {
 		h.Size = 0
 	}
-	if b, ok := plain(h); ok {
-		return b, nil
+	b.Reset()
+	if plain(b, h) {
+		return b.Bytes(), nil
+	}
+	if h.ModTime.Nanosecond() != 0 {
+		h.Format = tar.FormatPAX // Any other rounds the time.
 	}
 	if !utf8.ValidString(h.Name) || !utf8.ValidString(h.Linkname) {
 		if h.PAXRecords == nil {

@@ -2,36 +2,70 @@ package archive
 
 import (
 	"archive/tar"
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/katbox/katbox/internal/sparse"
 )
 
-// plain encodes a header that needs nothing beyond the fields of USTAR. The bytes are those of
-// archive/tar, in a tenth of its time: of a small file, that is a fifth of all.
-func plain(h *tar.Header) ([]byte, bool) {
+// plain encodes a header that needs nothing beyond the fields of USTAR except the fraction of a second of its time. It
+// appends the bytes that archive/tar would, in a tenth of the time: of a small file, that is a fifth of all. It reports
+// false, and has written nothing, for any other header.
+func plain(b *bytes.Buffer, h *tar.Header) bool {
 	if len(h.PAXRecords) > 0 || !short(h.Name) || !short(h.Linkname) {
-		return nil, false
+		return false
 	}
-	b := make([]byte, sparse.BlockSize)
-	copy(b, h.Name)
-	ok := octal(b[100:108], h.Mode) && octal(b[108:116], int64(h.Uid)) && octal(b[116:124], int64(h.Gid)) &&
-		octal(b[124:136], h.Size) && octal(b[136:148], h.ModTime.Unix())
-	if !ok {
-		return nil, false
+	var block [sparse.BlockSize]byte
+	if !fields(&block, h.Mode, h.Uid, h.Gid, h.Size, h.ModTime.Unix()) {
+		return false
 	}
-	b[156] = h.Typeflag
-	copy(b[157:257], h.Linkname)
-	copy(b[257:265], "ustar\x0000")
-	octal(b[329:337], 0)
-	octal(b[337:345], 0)
+	if fraction := h.ModTime.Nanosecond(); fraction != 0 {
+		time := fmt.Sprintf("%d.%09d", h.ModTime.Unix(), fraction)
+		record(b, h.Name, "mtime="+strings.TrimRight(time, "0")+"\n")
+	}
+	copy(block[:100], h.Name)
+	copy(block[157:257], h.Linkname)
+	octal(block[329:337], 0)
+	octal(block[337:345], 0)
+	seal(b, &block, h.Typeflag)
+	return true
+}
+
+// record appends a header with one record, which is shorter than a block, for the next entry.
+func record(b *bytes.Buffer, name, text string) {
+	// The length counts its own digits and a space.
+	length := len(text) + len("10 ")
+	var block, content [sparse.BlockSize]byte
+	length = copy(content[:], fmt.Sprintf("%d %s", length, text))
+	dir, file := path.Split(name)
+	copy(block[:100], strings.TrimRight(cut(path.Join(dir, "PaxHeaders.0", file), 100), "/"))
+	fields(&block, 0, 0, 0, int64(length), 0)
+	seal(b, &block, tar.TypeXHeader)
+	b.Write(content[:])
+}
+
+func cut(s string, most int) string { return s[:min(len(s), most)] }
+
+// fields sets the numbers of a header, if they fit.
+func fields(block *[sparse.BlockSize]byte, mode int64, uid, gid int, size, modified int64) bool {
+	return octal(block[100:108], mode) && octal(block[108:116], int64(uid)) && octal(block[116:124], int64(gid)) &&
+		octal(block[124:136], size) && octal(block[136:148], modified)
+}
+
+// seal appends a header that has all but its form and its sum.
+func seal(b *bytes.Buffer, block *[sparse.BlockSize]byte, kind byte) {
+	block[156] = kind
+	copy(block[257:265], "ustar\x0000")
 	sum := int64(8 * ' ')
-	for _, c := range b {
+	for _, c := range block {
 		sum += int64(c)
 	}
-	octal(b[148:155], sum)
-	b[155] = ' '
-	return b, true
+	octal(block[148:155], sum)
+	block[155] = ' '
+	b.Write(block[:])
 }
 
 // short tells whether a name fits into its field, and is ASCII.

@@ -37,20 +37,32 @@ func TestPlainHeadersAreThoseOfTheLibrary(t *testing.T) {
 		"a long target": {func(h *tar.Header) {
 			h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, strings.Repeat("t", 101), 0
 		}, false},
-		"another script": {func(h *tar.Header) { h.Name = "日本" }, false},
-		"not text":       {func(h *tar.Header) { h.Name = "a\xffb" }, false},
-		"more records":   {func(h *tar.Header) { h.PAXRecords = map[string]string{"GNU.sparse.major": "1"} }, false},
+		"a fraction of a second":      {func(h *tar.Header) { h.ModTime = time.Unix(1_700_000_000, 123_456_789) }, true},
+		"half a second":               {func(h *tar.Header) { h.ModTime = time.Unix(1_700_000_000, 500_000_000) }, true},
+		"a nanosecond":                {func(h *tar.Header) { h.ModTime = time.Unix(7, 1) }, true},
+		"a directory with a fraction": {func(h *tar.Header) { h.Typeflag, h.Name, h.Size, h.ModTime = tar.TypeDir, "out/", 0, time.Unix(99, 9) }, true},
+		"a full name with a fraction": {func(h *tar.Header) {
+			h.Name, h.ModTime = strings.Repeat("d/", 43)+strings.Repeat("n", 14), time.Unix(1<<33-1, 123_456_789)
+		}, true},
+		"a fraction before 1970": {func(h *tar.Header) { h.ModTime = time.Unix(-2, 500_000_000) }, false},
+		"another script":         {func(h *tar.Header) { h.Name = "日本" }, false},
+		"not text":               {func(h *tar.Header) { h.Name = "a\xffb" }, false},
+		"more records":           {func(h *tar.Header) { h.PAXRecords = map[string]string{"GNU.sparse.major": "1"} }, false},
 	} {
 		h := base
 		tt.change(&h)
-		got, ok := plain(&h)
+		var b bytes.Buffer
+		ok := plain(&b, &h)
 		if ok != tt.plain {
 			t.Errorf("%s: plain: %t, want %t", what, ok, tt.plain)
 		}
 		if !ok {
 			continue
 		}
-		var want bytes.Buffer
+		if h.ModTime.Nanosecond() != 0 {
+			h.Format = tar.FormatPAX
+		}
+		got, want := b.Bytes(), bytes.Buffer{}
 		if err := tar.NewWriter(&want).WriteHeader(&h); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
