@@ -25,9 +25,12 @@ func TestOneNameForTwo(t *testing.T) {
 		file("README"), file("readme"), directory("Docs"), file("Docs/a"), directory("docs"), file("docs/b"),
 		file("sub/\u00c9t\u00e9"), file("sub/\u00e9T\u00e9"), file("1"), file("last"),
 	}
-	want := []string{"readme", "docs/", "sub/\u00e9T\u00e9"}
 	for _, fstype := range folded {
 		t.Run(fstype, func(t *testing.T) {
+			want := []string{"readme", "docs/", "sub/\u00e9T\u00e9"}
+			if fstype == "vfat" {
+				want = want[:2] // Without an option, its letters with accents are two bytes of another alphabet.
+			}
 			top := roottest.Folding(t, fstype, 64)
 			for _, row := range []struct {
 				name      string

@@ -126,7 +126,7 @@ func TestACopyThatWasEndedGoesOn(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			c := newCopies(t)
-			c.stall(700_000, nil)
+			c.stall(720_000, nil)
 			cmd := c.start(t)
 			if signal == syscall.SIGKILL {
 				await(t, c.dest+".partial.etag", `"next":69`) // the first three files
@@ -195,7 +195,7 @@ func TestACopyKilledAgainAndAgainGoesOn(t *testing.T) {
 // TestACopyWithoutItsTerminalGoesOn where nohup wants that.
 func TestACopyWithoutItsTerminalGoesOn(t *testing.T) {
 	c, release := newCopies(t), make(chan struct{})
-	c.stall(700_000, release)
+	c.stall(720_000, release)
 	cmd := c.start(t, "sh", "-c", `trap "" HUP; exec "$@"`, "sh")
 	await(t, c.dest+".partial/2/log", "39999\n")
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -211,7 +211,7 @@ func TestACopyWithoutItsTerminalGoesOn(t *testing.T) {
 // TestACopyThatCannotGoOnSaysSo before it deletes what there is of it.
 func TestACopyThatCannotGoOnSaysSo(t *testing.T) {
 	c := newCopies(t)
-	c.stall(700_000, nil)
+	c.stall(720_000, nil)
 	cmd := c.start(t)
 	await(t, c.dest+".partial/2/log", "39999\n")
 	if err := cmd.Process.Kill(); err != nil {
