@@ -129,5 +129,14 @@ func (s *Stream) Skipped() (count int, first []string) {
 	return notes.Skipped, notes.SkippedRefs
 }
 
+// Unmatched says, after the end of an archive, which of the request's patterns to exclude have left nothing out, by
+// their places.
+func (s *Stream) Unmatched() []int {
+	if s.archive == nil {
+		return nil
+	}
+	return s.archive.Notes().Unmatched
+}
+
 // Close ends the stream, complete or not.
 func (s *Stream) Close() error { return s.body.Close() }

@@ -21,6 +21,8 @@ const (
 	// mostRefs and mostFault bound texts in a seal, in bytes, so that they fit whatever they are.
 	mostRefs  = 2048
 	mostFault = 768
+	// mostUnmatched bounds numbers, to what a request may have.
+	mostUnmatched = 64
 )
 
 var validWord = regexp.MustCompile(`^[A-Za-z0-9]{16,64}$`)
@@ -37,6 +39,8 @@ type Notes struct {
 	// nor symbolic links, and SkippedRefs are the refs of the first few.
 	Skipped     int      `json:"skipped,omitempty"`
 	SkippedRefs []string `json:"skippedRefs,omitempty"`
+	// Unmatched are the places of the request's patterns to exclude that have left nothing out.
+	Unmatched []int `json:"unmatched,omitempty"`
 	// Fault says why the archive is not what it should be, though it came to its end; empty if it is.
 	Fault string `json:"fault,omitempty"`
 }
@@ -52,6 +56,7 @@ func (n Notes) bounded() Notes {
 		}
 		n.SkippedRefs = append(n.SkippedRefs, ref)
 	}
+	n.Unmatched = n.Unmatched[:min(len(n.Unmatched), mostUnmatched)]
 	n.Fault = printable(n.Fault)
 	n.Fault = n.Fault[:min(len(n.Fault), mostFault)]
 	return n

@@ -107,6 +107,9 @@ type copying struct {
 	// total, if this is a part of a larger copy, counts the bytes of all of it.
 	total *terminal.Progress
 	part  bool
+	// unmatched, if this is a part, counts for each place in exclude the parts in which it left nothing out.
+	unmatched map[int]int
+	archives  *int
 }
 
 // copying looks at what is to be copied.
@@ -201,7 +204,7 @@ func (c *copying) toStdout(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w; %d bytes were written: to go on behind them, repeat the command with --from %d", err, in.next, in.next)
 	}
-	c.noteSkipped(in)
+	c.noteEnd(in)
 	return nil
 }
 
@@ -240,7 +243,7 @@ func (c *copying) unpacked(in *source, report unpack.Report, err error) error {
 	if report.SkippedSymlinks > 0 {
 		c.note("%d symbolic links were left out; --symlinks=keep makes them", report.SkippedSymlinks)
 	}
-	c.noteSkipped(in)
+	c.noteEnd(in)
 	return err
 }
 
@@ -248,6 +251,27 @@ func (c *copying) unpacked(in *source, report unpack.Report, err error) error {
 func (c *copying) toFile(ctx context.Context, dest string) error {
 	d := download{copying: c, dest: dest}
 	return d.run(ctx)
+}
+
+// noteEnd says what an archive that has ended leaves out, and which patterns have left nothing out.
+func (c *copying) noteEnd(in *source) {
+	if c.archives != nil {
+		*c.archives++
+	}
+	for _, place := range in.stream.Unmatched() {
+		switch {
+		case place < 0 || place >= len(c.exclude):
+		case c.part:
+			c.unmatched[place]++
+		default:
+			c.note("%s", c.unmatchedNote(place))
+		}
+	}
+	c.noteSkipped(in)
+}
+
+func (o *CopyOptions) unmatchedNote(place int) string {
+	return fmt.Sprintf("--exclude %s left nothing out", Quoted(o.exclude[place]))
 }
 
 // noteSkipped says what an archive that has ended leaves out.

@@ -45,7 +45,7 @@ func (s *Session) CopyAll(ctx context.Context, parts []Part, ref, dest string, o
 	} else {
 		size = 0
 	}
-	all := copyAll{CopyOptions: o, s: s, ref: ref, dest: dest, total: terminal.NewProgress(s.Stderr, what, 0, size)}
+	all := copyAll{CopyOptions: o, unmatched: map[int]int{}, s: s, ref: ref, dest: dest, total: terminal.NewProgress(s.Stderr, what, 0, size)}
 	failed := 0
 	for i, p := range parts {
 		if i > 0 {
@@ -62,6 +62,11 @@ func (s *Session) CopyAll(ctx context.Context, parts []Part, ref, dest string, o
 		failed++
 		fmt.Fprintf(s.Stderr, "%s: %s\n", terminal.Clean(p.Volume.Target), terminal.Clean(volume.OneLine(err)))
 	}
+	for place := range o.exclude {
+		if all.unmatched[place] > 0 && all.unmatched[place] == all.archives {
+			fmt.Fprintln(s.Stderr, o.unmatchedNote(place))
+		}
+	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d volumes were not copied; the same command leaves those that were as they are", failed, len(parts))
 	}
@@ -77,6 +82,9 @@ type copyAll struct {
 	s         *Session
 	ref, dest string
 	total     *terminal.Progress
+	// unmatched counts for each place in exclude the volumes in which it left nothing out; archives are those that were read.
+	unmatched map[int]int
+	archives  int
 }
 
 func (a *copyAll) copy(ctx context.Context, p Part) error {
@@ -84,7 +92,7 @@ func (a *copyAll) copy(ctx context.Context, p Part) error {
 	if err != nil {
 		return err
 	}
-	c.total, c.part = a.total, true
+	c.total, c.part, c.unmatched, c.archives = a.total, true, a.unmatched, &a.archives
 	dir, err := a.directory(p)
 	if err != nil {
 		return err

@@ -195,7 +195,7 @@ func (d *download) finish(in *source) error {
 	if err != nil {
 		return err
 	}
-	d.noteSkipped(in)
+	d.noteEnd(in)
 	return os.Remove(d.state)
 }
 

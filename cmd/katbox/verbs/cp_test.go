@@ -178,3 +178,38 @@ func TestProgress(t *testing.T) {
 		t.Errorf("exit code %d, terminal shows %q", code, shown)
 	}
 }
+
+// TestExclude: patterns are those of a .gitignore, and one that has left nothing out is said.
+func TestExclude(t *testing.T) {
+	n := newNode(t)
+	dir := n.add(1, "etl/nightly/scratch", time.Hour)
+	for _, name := range []string{"a/node_modules/x", "node_modules/y", "out/a.tmp", "out/b", "z.tmp"} {
+		write(t, dir+"/"+name, name)
+	}
+	for what, row := range map[string]struct {
+		flags, left, note string
+	}{
+		"directories": {"node_modules/", "a/ out/a.tmp out/b z.tmp", ""},
+		"the top":     {"/node_modules", "a/node_modules/x out/a.tmp out/b z.tmp", ""},
+		"any depth":   {"**/*.tmp", "a/node_modules/x node_modules/y out/b", ""},
+		"taken back":  {"*.tmp !z.tmp", "a/node_modules/x node_modules/y out/b z.tmp", ""},
+		"nothing":     {"*.tmp nothing /b", "a/node_modules/x node_modules/y out/b", "--exclude \"nothing\" left nothing out\n--exclude \"/b\" left nothing out\n"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			args := []string{"cp", "etl/nightly", "", "--exclude=" + strings.Join(strings.Fields(row.flags), " --exclude=")}
+			args = append(args[:3], strings.Fields(args[3])...)
+			for _, dest := range []string{t.TempDir() + "/new", t.TempDir()} {
+				args[2] = dest
+				if r := katbox(t, args...); r != (result{"", row.note, 0}) {
+					t.Errorf("%+v", r)
+				}
+				verbstest.WantNames(t, dest, strings.Fields(row.left)...)
+			}
+			args[2] = t.TempDir() + "/all.tar"
+			if r := katbox(t, append(args, "--tar")...); r != (result{"", row.note, 0}) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly", t.TempDir(), "--exclude", "["}, "not a valid pattern")
+}

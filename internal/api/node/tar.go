@@ -72,7 +72,7 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 
 // notesOf returns what there is to say about an archive.
 func notesOf(report archive.Report) sealed.Notes {
-	notes := sealed.Notes{Skipped: report.Skipped, SkippedRefs: refs(report.SkippedNames)}
+	notes := sealed.Notes{Skipped: report.Skipped, SkippedRefs: refs(report.SkippedNames), Unmatched: report.Unmatched}
 	if report.Changed > 0 {
 		notes.Fault = fmt.Sprintf("%d files changed while they were read: %s",
 			report.Changed, strings.Join(append(refs(report.ChangedNames), "..."), " "))
