@@ -37,10 +37,12 @@ func TestPlainHeadersAreThoseOfTheLibrary(t *testing.T) {
 		"a long target": {func(h *tar.Header) {
 			h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, strings.Repeat("t", 101), 0
 		}, false},
-		"a fraction of a second":      {func(h *tar.Header) { h.ModTime = time.Unix(1_700_000_000, 123_456_789) }, true},
-		"half a second":               {func(h *tar.Header) { h.ModTime = time.Unix(1_700_000_000, 500_000_000) }, true},
-		"a nanosecond":                {func(h *tar.Header) { h.ModTime = time.Unix(7, 1) }, true},
-		"a directory with a fraction": {func(h *tar.Header) { h.Typeflag, h.Name, h.Size, h.ModTime = tar.TypeDir, "out/", 0, time.Unix(99, 9) }, true},
+		"a fraction of a second": {func(h *tar.Header) { h.ModTime = time.Unix(1_700_000_000, 123_456_789) }, true},
+		"half a second":          {func(h *tar.Header) { h.ModTime = time.Unix(1_700_000_000, 500_000_000) }, true},
+		"a nanosecond":           {func(h *tar.Header) { h.ModTime = time.Unix(7, 1) }, true},
+		"a directory with a fraction": {func(h *tar.Header) {
+			h.Typeflag, h.Name, h.Size, h.ModTime = tar.TypeDir, "out/", 0, time.Unix(99, 9)
+		}, true},
 		"a full name with a fraction": {func(h *tar.Header) {
 			h.Name, h.ModTime = strings.Repeat("d/", 43)+strings.Repeat("n", 14), time.Unix(1<<33-1, 123_456_789)
 		}, true},

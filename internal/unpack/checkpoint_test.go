@@ -101,7 +101,8 @@ func TestGoesOnAfterAKill(t *testing.T) {
 				from := s.Checkpoint
 				// What comes after the checkpoint is not known to it.
 				lost := func(Checkpoint) error { return nil }
-				_, err = unpackOn(t.Context(), on, bytes.NewReader(whole[from.Next:max(int64(cut), from.Next)]), Options{Dir: dest, Save: lost, From: from})
+				rest := whole[from.Next:max(int64(cut), from.Next)]
+				_, err = unpackOn(t.Context(), on, bytes.NewReader(rest), Options{Dir: dest, Save: lost, From: from})
 				if err == nil {
 					t.Fatal("no error")
 				}

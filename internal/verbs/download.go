@@ -13,7 +13,6 @@ import (
 	"strconv"
 
 	"github.com/katbox/katbox/internal/terminal"
-	"github.com/katbox/katbox/internal/unpack"
 )
 
 // longestETag bounds what is read of a file with an ETag, in bytes.
@@ -97,7 +96,7 @@ func (d *download) openPartial() (*os.File, error) {
 	case errors.Is(err, errBusy):
 		return nil, fmt.Errorf("another %s cp writes %s", d.s.Program, Quoted(name))
 	case err != nil:
-		if _, dirErr := os.Stat(filepath.Dir(name)); dirErr == nil && unpack.CheckName(filepath.Base(name)) == nil && !errors.Is(err, fs.ErrPermission) {
+		if isDirectory(filepath.Dir(name)) && !errors.Is(err, fs.ErrPermission) {
 			err = fmt.Errorf("no file can be called %s here (%w): give the name of a file as DEST", Quoted(d.dest), err)
 		}
 		return nil, err

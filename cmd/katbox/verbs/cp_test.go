@@ -86,7 +86,8 @@ func TestCopyOfAVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = katbox(t, "cp", "etl/nightly", dest)
-	if r.code != verbs.CodeFailed || !strings.Contains(r.stderr, `1 entry: "out/log.txt" (it exists already); --overwrite replaces files`+"\n") {
+	if r.code != verbs.CodeFailed ||
+		!strings.Contains(r.stderr, `1 entry: "out/log.txt" (it exists already); --overwrite replaces files`+"\n") {
 		t.Errorf("%+v", r)
 	}
 	verbstest.WantNames(t, dest, "out/deep/er/data", "out/log.txt")
@@ -193,7 +194,8 @@ func TestExclude(t *testing.T) {
 		"the top":     {"/node_modules", "a/node_modules/x out/a.tmp out/b z.tmp", ""},
 		"any depth":   {"**/*.tmp", "a/node_modules/x node_modules/y out/b", ""},
 		"taken back":  {"*.tmp !z.tmp", "a/node_modules/x node_modules/y out/b z.tmp", ""},
-		"nothing":     {"*.tmp nothing /b", "a/node_modules/x node_modules/y out/b", "--exclude \"nothing\" left nothing out\n--exclude \"/b\" left nothing out\n"},
+		"nothing": {"*.tmp nothing /b", "a/node_modules/x node_modules/y out/b",
+			"--exclude \"nothing\" left nothing out\n--exclude \"/b\" left nothing out\n"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			args := []string{"cp", "etl/nightly", "", "--exclude=" + strings.Join(strings.Fields(row.flags), " --exclude=")}
