@@ -122,7 +122,10 @@ func TestACutCopyOfADirectoryBeginsAnew(t *testing.T) {
 				must(t, row.state(above+"/files.partial.etag"))
 			}
 			write(t, above+"/files.partial/junk", "left over")
-			x.eve.wantOutput("", strings.Fields("cp "+x.name+" "+above+"/files "+row.flag)...)
+			code, stdout, stderr := x.eve.run(strings.Fields("cp " + x.name + " " + above + "/files " + row.flag)...)
+			if code != 0 || stdout != "" || !strings.Contains(stderr, "beginning anew\n") {
+				t.Errorf("code %d, %q, %q", code, stdout, stderr)
+			}
 			x.wantWhole(t, above, "files")
 		})
 	}
