@@ -38,7 +38,7 @@ func (v *visitor) click(text string) {
 }
 
 // dialog is the dialog that is open, in the words of a script.
-const dialog = `document.querySelector("dialog[open], [role=dialog], [role=alertdialog]")`
+const dialog = `document.querySelector("dialog[open], [role=dialog]:popover-open, [role=alertdialog]")`
 
 // confirm presses the button of a dialog that deletes.
 func (v *visitor) confirm() {
