@@ -300,7 +300,7 @@ func TestProgramEnds(t *testing.T) {
 	p.stop()
 	v.sees("The program behind this page has ended")
 	v.wait("they cannot be pressed", `["archive", "remove", "pin", "release"].every((id) => document.getElementById(id).disabled)`)
-	v.goTo(place{hash: "#/ci", shows: c.deepPod})
+	v.goTo(place{hash: "#/ci", shows: "24 volumes"})
 	v.wait("nor can this", `document.getElementById("refresh").disabled`)
 }
 
