@@ -60,7 +60,7 @@ func (c *showcase) places() []place {
 		{name: "list-empty", hash: "#/ci?q=nothing-is-called-so", shows: "None of"},
 		{name: "gone", hash: "#/ci?view=gone", shows: c.earlyPod},
 		{name: "gone-grouped", hash: "#/ci?view=gone&group=owner", shows: "job/etl-orders"},
-		{name: "gone-searched", hash: "#/ci?view=gone&q=no+bytes", shows: c.earlyPod},
+		{name: "gone-searched", hash: "#/ci?view=gone&q=short+of+space", shows: c.earlyPod},
 		{name: "gone-empty", hash: "#/ci?view=gone&q=nothing-is-called-so", shows: "None of"},
 		{name: "volume", hash: volume, shows: "README"},
 		{name: "directory", hash: volume + "/out", shows: "report.json"},
