@@ -81,7 +81,8 @@ type Dir interface {
 	// Close gives the directory back. It is called once, after all other calls.
 	Close() error
 
-	// Records returns those of all volumes and snapshots; Load one of them, or [volume.ErrNotFound].
+	// Records returns those of all volumes and snapshots; Load one of them, or [volume.ErrNotFound], or
+	// [volume.ErrUnavailable] where the disk cannot be read.
 	Records() ([]Record, error)
 	Load(name string) (Record, error)
 	// Save is durable when it returns; so is Forget, of a record that may be gone already. [volume.ErrNoSpace]: the disk

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -122,16 +123,51 @@ func Folding(t testing.TB, fstype string, megabytes int) string {
 
 // ShutDown does to the file system of a directory what the kernel does when its disk fails. XFS then refuses to say
 // anything about its files.
-func ShutDown(t testing.TB, dir string) {
+func ShutDown(t testing.TB, dir string) { shutDown(t, dir, 2) } // without its journal
+
+func shutDown(t testing.TB, dir string, how int) {
 	t.Helper()
 	open, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	const goingDown, withoutJournal = 0x8004587d, 2 // XFS_IOC_GOINGDOWN, which ext4 has too
-	if err := unix.IoctlSetPointerInt(int(open.Fd()), goingDown, withoutJournal); err != nil {
+	const goingDown = 0x8004587d // XFS_IOC_GOINGDOWN, which ext4 has too
+	if err := unix.IoctlSetPointerInt(int(open.Fd()), goingDown, how); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// RefuseWrites makes the file system of a directory take no more writes, as it does itself after an error of its disk: an ext4
+// becomes read-only, an XFS shuts down with its journal written.
+func RefuseWrites(t testing.TB, fstype, dir string) {
+	t.Helper()
+	if fstype == "ext4" {
+		if err := unix.Mount("", dir, "", unix.MS_REMOUNT, "errors=remount-ro,abort"); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	shutDown(t, dir, 1)
+}
+
+// MountAnew takes a file system of these tests away and mounts it again, as a person does once its disk is well. Nothing of it is
+// in use.
+func MountAnew(t testing.TB, dir string) {
+	t.Helper()
+	infos, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(dir))
+	if err != nil || len(infos) != 1 {
+		t.Fatalf("roottest: what is mounted at %s: %v, %v", dir, infos, err)
+	}
+	data := ""
+	if strings.Contains(infos[0].VFSOptions, "prjquota") {
+		data = "prjquota"
+	}
+	if err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW); err != nil {
+		t.Fatalf("roottest: unmount %s: %v", dir, err)
+	}
+	if err := unix.Mount(infos[0].Source, dir, infos[0].FSType, 0, data); err != nil {
+		t.Fatalf("roottest: mount %s on %s anew: %v", infos[0].Source, dir, err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -18,23 +17,6 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
 )
-
-// abort makes a file system take no more writes, as it does itself after an error of its disk: an ext4 becomes read-only,
-// an XFS shuts down.
-func abort(t *testing.T, fsType, path string) {
-	t.Helper()
-	if fsType == "ext4" {
-		must(t, unix.Mount("", path, "", unix.MS_REMOUNT, "errors=remount-ro,abort"))
-		return
-	}
-	dir, err := os.Open(path)
-	must(t, err)
-	defer dir.Close()
-	goingDown, flags := uintptr(0x8004587d), uint32(1) // XFS_IOC_GOINGDOWN, XFS_FSOP_GOING_FLAGS_LOGFLUSH
-	if _, _, err := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), goingDown, uintptr(unsafe.Pointer(&flags))); err != 0 {
-		t.Fatal(err)
-	}
-}
 
 // unwritable checks that a pool takes nothing, says so, and has what it had.
 func (p *testPool) unwritable(r local.Record) {
@@ -63,12 +45,16 @@ func TestDiskTurnsReadOnly(t *testing.T) {
 		if _, _, err := p.Look(); err != nil {
 			t.Fatal(err)
 		}
-		abort(t, k.fsType, disk)
+		roottest.RefuseWrites(t, k.fsType, disk)
 		if k.fsType == "ext4" {
 			p.unwritable(r)
 			return
 		}
-		// An XFS that has shut down cannot be read either.
+		// An XFS that has shut down cannot be read either, also before someone has looked.
+		for _, name := range []string{r.Name, "pvc-more"} {
+			_, err := p.Load(name)
+			wants(t, err, volume.ErrUnavailable)
+		}
 		_, _, err := p.Look()
 		wants(t, err, volume.ErrUnavailable)
 		wants(t, p.Save(r), local.ErrUnwritable)

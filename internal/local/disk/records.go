@@ -71,7 +71,7 @@ func (p *Pool) all() (all []kept, err error) {
 }
 
 // Load returns the record of a volume or a snapshot. The error is [volume.ErrNotFound] where there is none, or where
-// there is a damaged one, which is set aside.
+// there is a damaged one, which is set aside; [volume.ErrUnavailable] where the disk does not say whether there is one.
 func (p *Pool) Load(name string) (local.Record, error) {
 	k, err := p.load(name)
 	return k.Record, err
@@ -89,6 +89,8 @@ func (p *Pool) load(name string) (kept, error) {
 		if err = p.setAside(name, err); err == nil {
 			err = volume.ErrNotFound
 		}
+	case err != nil:
+		err = fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
 	}
 	return k, wrap(err, "record of %s", name)
 }
