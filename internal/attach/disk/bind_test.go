@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -243,6 +244,33 @@ func TestUnmountOfSeveral(t *testing.T) {
 	if _, ok := mountedAt(t, dir); ok {
 		t.Error("one is left")
 	}
+}
+
+// TestUnmountAboveAMount: what is mounted inside is named, not a process that nobody would find.
+func TestUnmountAboveAMount(t *testing.T) {
+	dir := target(t)
+	inside := filepath.Join(dir, "inside")
+	roottest.Tmpfs(t, dir, 0)
+	if err := errors.Join(os.Mkdir(inside, 0o750), unix.Mount("katbox-test", inside, "tmpfs", 0, "size=1m")); err != nil {
+		t.Fatal(err)
+	}
+	err := quiet.Unmount(dir)
+	if !errors.Is(err, volume.ErrBusy) || !strings.Contains(err.Error(), inside+" is mounted inside") {
+		t.Errorf("unmount: %v", err)
+	}
+	mustUnmount(t, inside)
+	open, err := os.Create(filepath.Join(dir, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = quiet.Unmount(dir)
+	if !errors.Is(err, volume.ErrBusy) || !strings.Contains(err.Error(), "a process uses") {
+		t.Errorf("unmount what a process uses: %v", err)
+	}
+	if err := open.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustUnmount(t, dir)
 }
 
 func TestMakeDir(t *testing.T) {

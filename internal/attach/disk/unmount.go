@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -30,13 +31,23 @@ func unmount(target string) error {
 		}
 		switch err := kernel.Unmount(target); {
 		case errors.Is(err, unix.EBUSY):
-			return fmt.Errorf("%w: a process uses what is mounted there: %w", volume.ErrBusy, err)
+			return fmt.Errorf("%w: %s: %w", volume.ErrBusy, user(table, target), err)
 		// It went meanwhile, if the table says so too.
 		case err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
 	}
 	return fmt.Errorf("more than %d mounts are at the same path, or one cannot be taken away", most)
+}
+
+// user says what keeps a mount busy: a mount inside it, or else a process.
+func user(table []attach.Mount, target string) string {
+	for _, m := range table {
+		if strings.HasPrefix(m.Target, target+"/") {
+			return m.Target + " is mounted inside; unmount that on the node"
+		}
+	}
+	return "a process uses what is mounted there"
 }
 
 // Remove removes the empty directory or the empty file at which a volume was mounted; that there is none is no
