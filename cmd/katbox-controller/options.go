@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/program"
 	"github.com/katbox/katbox/internal/socket"
@@ -127,7 +127,7 @@ func (o options) check() error {
 		err  error
 	}{
 		{"endpoint", checkSocket(o.endpoint)},
-		{"driver-name", driver.CheckName(o.driverName)},
+		{"driver-name", edge.CheckName(o.driverName)},
 		{"local-endpoint", checkLocal(o.localEndpoint, o.endpoint)},
 		{"local-driver-name", checkLocalName(o.localDriverName, o.driverName)},
 		{"http-endpoint", ops.CheckEndpoint(o.httpEndpoint)},
@@ -180,7 +180,7 @@ func checkLocalName(name, other string) error {
 	if name == other {
 		return errors.New("is the same as --driver-name: volumes on nodes' disks have a driver of their own")
 	}
-	return driver.CheckName(name)
+	return edge.CheckName(name)
 }
 
 func checkInterval(d time.Duration) error {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubeapi"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/socket"
@@ -103,7 +103,7 @@ func (o arrayOptions) check(all options) error {
 		err  error
 	}{
 		{"array-endpoint", true, notASocket},
-		{"array-drivername", true, driver.CheckName(o.driverName)},
+		{"array-drivername", true, edge.CheckName(o.driverName)},
 		{"storage-network", true, badNetwork},
 		{"node-addresses", true, badAddress},
 		{"array-drivername", registers, registrar.CheckDir()},

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	actorslocal "github.com/katbox/katbox/actors/local"
-	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/pools"
@@ -152,7 +152,7 @@ func (o localOptions) check(all options) error {
 		err  error
 	}{
 		{"local-endpoint", true, notASocket},
-		{"local-drivername", true, driver.CheckName(o.driverName)},
+		{"local-drivername", true, edge.CheckName(o.driverName)},
 		{"local-drivername", registers, registrar.CheckDir()},
 		{"local-kubelet-registration-path", registers, registrar.CheckEndpoint()},
 	} {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/katbox/katbox/cmd/katbox/verbs"
-	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/lifespan"
@@ -249,8 +249,8 @@ func (o options) check() error {
 		used bool
 		err  error
 	}{
-		{"nodeid", true, driver.CheckNodeID(o.nodeID)},
-		{"drivername", true, driver.CheckName(o.driverName)},
+		{"nodeid", true, edge.CheckNodeID(o.nodeID)},
+		{"drivername", true, edge.CheckName(o.driverName)},
 		{"headroom", true, lifespan.CheckHeadroom(o.headroom)},
 		{"kubelet-line", true, checkLine(o.kubeletLine)},
 		{"max-pinned", true, badPinned},

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
@@ -50,31 +50,6 @@ type Config struct {
 	Trace   grpc.UnaryServerInterceptor // makes a span of each call; nil for none
 }
 
-// nameFormat is the specification's: a domain name of at most 63 characters.
-var nameFormat = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9.]{0,61}[a-zA-Z0-9])?$`)
-
-// maxNodeID is the specification's limit on a node ID in bytes.
-const maxNodeID = 256
-
-// CheckName returns why the specification does not allow name for a driver.
-func CheckName(name string) error {
-	if !nameFormat.MatchString(name) {
-		return fmt.Errorf("driver name %q is not a domain name of at most 63 characters", name)
-	}
-	return nil
-}
-
-// CheckNodeID returns why the specification does not allow id for a node.
-func CheckNodeID(id string) error {
-	switch {
-	case id == "":
-		return errors.New("node ID is missing")
-	case len(id) > maxNodeID:
-		return fmt.Errorf("node ID is longer than %d bytes", maxNodeID)
-	}
-	return nil
-}
-
 // Driver implements the CSI Identity and Node services.
 type Driver struct {
 	csi.UnimplementedIdentityServer
@@ -85,7 +60,7 @@ type Driver struct {
 
 // New returns a driver, or says which field of cfg is not acceptable.
 func New(cfg Config) (*Driver, error) {
-	if err := errors.Join(CheckName(cfg.Name), CheckNodeID(cfg.NodeID)); err != nil {
+	if err := errors.Join(edge.CheckName(cfg.Name), edge.CheckNodeID(cfg.NodeID)); err != nil {
 		return nil, err
 	}
 	switch {

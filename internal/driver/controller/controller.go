@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/pools"
@@ -71,7 +70,7 @@ type Driver struct {
 
 // New returns a driver, or says which field of cfg is not acceptable.
 func New(cfg Config) (*Driver, error) {
-	if err := driver.CheckName(cfg.Name); err != nil {
+	if err := edge.CheckName(cfg.Name); err != nil {
 		return nil, err
 	}
 	switch {

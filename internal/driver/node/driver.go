@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
@@ -67,7 +66,7 @@ type Driver struct {
 
 // New returns a driver, or says which field of cfg is not acceptable.
 func New(cfg Config) (*Driver, error) {
-	if err := errors.Join(driver.CheckName(cfg.Name), driver.CheckNodeID(cfg.NodeID)); err != nil {
+	if err := errors.Join(edge.CheckName(cfg.Name), edge.CheckNodeID(cfg.NodeID)); err != nil {
 		return nil, err
 	}
 	switch {
