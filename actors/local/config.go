@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/local"
+	localdisk "github.com/katbox/katbox/internal/local/disk"
 )
 
 // Config is what a Node works with.
@@ -19,7 +20,7 @@ type Config struct {
 	Places []Place
 	// Open opens the pool in a directory. It makes one in an empty directory, unless the place says which pool was
 	// there before. volume.ErrUnavailable: its disk is away.
-	Open    func(ctx context.Context, place Place) (local.Dir, error)
+	Open    func(ctx context.Context, place Place) (localdisk.Dir, error)
 	Machine Machine
 	Metrics Metrics
 	// Changed, where it is set, is called when a pool has appeared, or come back. It does not block.

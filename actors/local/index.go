@@ -7,7 +7,7 @@ import (
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 // index is what the keeper knows of the volumes and snapshots of a pool: little of each. It does no I/O.
@@ -189,15 +189,15 @@ func (x *index) readable(name string) (volume.Description, error) {
 }
 
 // only returns a volume or a snapshot, if there is one of this name.
-func (x *index) only(name string) []messages.LocalName {
+func (x *index) only(name string) []localmessages.LocalName {
 	if _, ok := x.entries[name]; !ok {
 		return nil
 	}
-	return []messages.LocalName{{Name: name, HasSnapshots: x.snapshots[name] > 0}}
+	return []localmessages.LocalName{{Name: name, HasSnapshots: x.snapshots[name] > 0}}
 }
 
 // list returns at most limit (0: all) volumes, or snapshots, whose names come after a name.
-func (x *index) list(after string, snapshots bool, limit int) (names []messages.LocalName) {
+func (x *index) list(after string, snapshots bool, limit int) (names []localmessages.LocalName) {
 	if x.sorted == nil {
 		x.sorted = slices.Sorted(maps.Keys(x.entries))
 	}
@@ -210,7 +210,7 @@ func (x *index) list(after string, snapshots bool, limit int) (names []messages.
 			break
 		}
 		if (x.entries[name].of != "") == snapshots {
-			names = append(names, messages.LocalName{Name: name, HasSnapshots: x.snapshots[name] > 0})
+			names = append(names, localmessages.LocalName{Name: name, HasSnapshots: x.snapshots[name] > 0})
 		}
 	}
 	return names

@@ -9,7 +9,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 // keeper knows all pools of the node: whether their disks are there, and what is promised on them. It does no I/O
@@ -76,18 +76,18 @@ func (k *keeper) Receive(c actor.Context) {
 		k.looked(c, m)
 	case *erased:
 		k.erased(m)
-	case *messages.LocalPools:
+	case *localmessages.LocalPools:
 		m.Send(k.describe(m), nil)
-	case *messages.UseLocal:
+	case *localmessages.UseLocal:
 		m.Send(k.use(m))
-	case *messages.ReserveLocal:
+	case *localmessages.ReserveLocal:
 		m.Send(struct{}{}, k.change(m.Pool, func(p *pool) error { return p.promise(m.Record) }))
-	case *messages.ClaimLocal:
+	case *localmessages.ClaimLocal:
 		m.Send(struct{}{}, k.change(m.Pool, func(p *pool) error { defer k.recall(p, m.Name); return p.claim(m.Name) }))
-	case *messages.SettleLocal:
+	case *localmessages.SettleLocal:
 		// An index is read anew with its disk.
 		_ = k.change(m.Pool, func(p *pool) error { p.settle(m.Record); k.recall(p, m.Record.Name); return nil })
-	case *messages.ForgetLocal:
+	case *localmessages.ForgetLocal:
 		_ = k.change(m.Pool, func(p *pool) error {
 			p.forget(m.Name)
 			k.recall(p, m.Name)
@@ -95,15 +95,15 @@ func (k *keeper) Receive(c actor.Context) {
 			k.erase(p)
 			return nil
 		})
-	case *messages.ListLocal:
+	case *localmessages.ListLocal:
 		k.list(m)
-	case *messages.RetainedLocal:
+	case *localmessages.RetainedLocal:
 		m.Send(k.retained(), nil)
-	case *messages.ReadLocal:
+	case *localmessages.ReadLocal:
 		m.Send(k.read(m))
-	case *messages.EndReadLocal:
+	case *localmessages.EndReadLocal:
 		k.endReading(m.Begun)
-	case *messages.UnshowLocal:
+	case *localmessages.UnshowLocal:
 		m.Send(k.unshow(m.Name), nil)
 	case *lingered:
 		k.lingered(m.pool, m.showing)
@@ -167,7 +167,7 @@ func (p *pool) promise(r local.Record) error {
 	return p.reserve(r, p.is.Total)
 }
 
-func (k *keeper) use(m *messages.UseLocal) (u messages.UsableLocal, err error) {
+func (k *keeper) use(m *localmessages.UseLocal) (u localmessages.UsableLocal, err error) {
 	p := k.find(m.Pool)
 	if m.Pool == "" {
 		p, err = k.whereIs(m.Name)
@@ -180,7 +180,7 @@ func (k *keeper) use(m *messages.UseLocal) (u messages.UsableLocal, err error) {
 	if p.dir == nil || p.failed != "" {
 		return u, p.away()
 	}
-	return messages.UsableLocal{Dir: p.dir, UUID: p.is.UUID, Release: p.dir.use()}, nil
+	return localmessages.UsableLocal{Dir: p.dir, UUID: p.is.UUID, Release: p.dir.use()}, nil
 }
 
 // whereIs returns the pool that has a volume.
@@ -203,7 +203,7 @@ func (k *keeper) whereIs(name string) (*pool, error) {
 	return nil, problemf(volume.ErrNotFound, "no pool of this node has a volume %s", name)
 }
 
-func (k *keeper) list(m *messages.ListLocal) {
+func (k *keeper) list(m *localmessages.ListLocal) {
 	p := k.find(m.Pool)
 	switch {
 	case p == nil:
@@ -211,7 +211,7 @@ func (k *keeper) list(m *messages.ListLocal) {
 	case p.dir == nil || p.failed != "":
 		m.Fail(p.away())
 	case m.Only != "" && p.unread != "":
-		m.Send([]messages.LocalName{{Name: m.Only, HasSnapshots: p.snapshots[m.Only] > 0}}, nil) // its record tells
+		m.Send([]localmessages.LocalName{{Name: m.Only, HasSnapshots: p.snapshots[m.Only] > 0}}, nil) // its record tells
 	case m.Only != "":
 		m.Send(p.only(m.Only), nil)
 	case p.unread != "": // a caller would take what is missing for gone
@@ -222,7 +222,7 @@ func (k *keeper) list(m *messages.ListLocal) {
 }
 
 // describe describes the pools that were there, or those that are usable, or all directories.
-func (k *keeper) describe(m *messages.LocalPools) []local.Pool {
+func (k *keeper) describe(m *localmessages.LocalPools) []local.Pool {
 	all := []local.Pool{}
 	for _, p := range k.pools {
 		if (p.is.UUID != "" || m.Missing) && (!m.Usable || p.failed == "") {

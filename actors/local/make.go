@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 // sizeUnit is what sizes are multiples of.
@@ -57,7 +57,7 @@ func possible(p local.Pool, v local.NewVolume) error {
 }
 
 // like completes the record of a volume that is to be a copy: it has the file system of its origin.
-func (t *task) like(p messages.UsableLocal, r local.Record) (local.Record, error) {
+func (t *task) like(p localmessages.UsableLocal, r local.Record) (local.Record, error) {
 	name := r.Source.Snapshot + r.Source.Volume // one of them
 	if name == "" {
 		return r, nil
@@ -113,7 +113,7 @@ func (t *task) snapshot(ctx context.Context, pool, of string) (s local.Snapshot,
 }
 
 // ensure makes what a record says, unless it is there. It returns the record of what is there.
-func (t *task) ensure(ctx context.Context, p messages.UsableLocal, r local.Record) (is local.Record, unfinished, err error) {
+func (t *task) ensure(ctx context.Context, p localmessages.UsableLocal, r local.Record) (is local.Record, unfinished, err error) {
 	before, known, err := t.load(p)
 	if err != nil {
 		return r, nil, err
@@ -148,7 +148,7 @@ func (t *task) ensure(ctx context.Context, p messages.UsableLocal, r local.Recor
 }
 
 // fill makes the data of what is recorded.
-func (t *task) fill(ctx context.Context, p messages.UsableLocal, r local.Record) (is local.Record, unfinished, err error) {
+func (t *task) fill(ctx context.Context, p localmessages.UsableLocal, r local.Record) (is local.Record, unfinished, err error) {
 	if r.Source != (local.Source{}) || r.IsSnapshot() {
 		t.progress.Waits("the copy of " + r.Source.Snapshot + r.Source.Volume + r.Of)
 	}
@@ -180,7 +180,7 @@ func (t *task) notMade(err error) error {
 }
 
 // abandon leaves nothing of what could not be made.
-func (t *task) abandon(ctx context.Context, p messages.UsableLocal, r local.Record, why error) (unfinished, err error) {
+func (t *task) abandon(ctx context.Context, p localmessages.UsableLocal, r local.Record, why error) (unfinished, err error) {
 	r.State = local.Deleting
 	t.settle(p, r)
 	_ = p.Save(r) // on a full disk it may be impossible; then the next run tries to make it once more
@@ -208,7 +208,7 @@ func (t *task) delete(ctx context.Context, pool string, snapshot bool) (unfinish
 		return nil, problemf(volume.ErrConflict, "%s was not deleted: pool %s has something else of this name", t.text, pool)
 	}
 	if r.State != local.Deleting {
-		if _, err := actors.Ask(ctx, t.Root, t.keeper, &messages.ClaimLocal{Pool: pool, Name: t.volume}); err != nil {
+		if _, err := actors.Ask(ctx, t.Root, t.keeper, &localmessages.ClaimLocal{Pool: pool, Name: t.volume}); err != nil {
 			return nil, err
 		}
 		before := r
@@ -228,7 +228,7 @@ func (t *task) delete(ctx context.Context, pool string, snapshot bool) (unfinish
 }
 
 // bury moves the data of what is recorded as being deleted to the trash, and forgets it.
-func (t *task) bury(ctx context.Context, p messages.UsableLocal, r local.Record) error {
+func (t *task) bury(ctx context.Context, p localmessages.UsableLocal, r local.Record) error {
 	if err := t.unused(p, "deleted"); err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (t *task) bury(ctx context.Context, p messages.UsableLocal, r local.Record)
 }
 
 // unused fails while the volume is mounted anywhere.
-func (t *task) unused(p messages.UsableLocal, doing string) error {
+func (t *task) unused(p localmessages.UsableLocal, doing string) error {
 	mounts, err := t.mounts(p)
 	if err != nil {
 		return err
@@ -316,7 +316,7 @@ func (t *task) grow(ctx context.Context, pool string, bytes int64) (v local.Volu
 }
 
 // complete makes a volume as large as its record says. Then the record says that, too.
-func (t *task) complete(ctx context.Context, p messages.UsableLocal, r local.Record) (local.Record, error) {
+func (t *task) complete(ctx context.Context, p localmessages.UsableLocal, r local.Record) (local.Record, error) {
 	if err := p.Grow(ctx, r); err != nil {
 		doing := fmt.Sprintf("grow it to %d bytes", r.Size)
 		if r.GrowsFrom != 0 {
@@ -359,12 +359,12 @@ func (t *task) comment(ctx context.Context, pool, comment string) (v local.Volum
 }
 
 // describe returns what the controller learns of a volume.
-func (t *task) describe(ctx context.Context, p messages.UsableLocal, r local.Record) (v local.Volume, err error) {
+func (t *task) describe(ctx context.Context, p localmessages.UsableLocal, r local.Record) (v local.Volume, err error) {
 	mounts, err := t.mounts(p)
 	if err != nil {
 		return v, err
 	}
-	names, err := actors.Ask(ctx, t.Root, t.keeper, &messages.ListLocal{Pool: p.UUID, Only: t.volume})
+	names, err := actors.Ask(ctx, t.Root, t.keeper, &localmessages.ListLocal{Pool: p.UUID, Only: t.volume})
 	return volumeOf(p.UUID, r, len(mounts) > 0, len(names) == 1 && names[0].HasSnapshots), err
 }
 

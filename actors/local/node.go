@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 // Node is the front of the actors: it starts them, asks them, stops them. It is [local.Pools] for the controller.
@@ -55,17 +56,17 @@ func (n *Node) Stop(ctx context.Context) error {
 
 // Pools describes the pools of the node that are there, or have been since the start.
 func (n *Node) Pools(ctx context.Context) ([]local.Pool, error) {
-	return actors.Ask(ctx, n.Root, n.env.keeper, &messages.LocalPools{})
+	return actors.Ask(ctx, n.Root, n.env.keeper, &localmessages.LocalPools{})
 }
 
 // Places describes all directories that pools are to be in. One that was no pool since the start has no UUID.
 func (n *Node) Places(ctx context.Context) ([]local.Pool, error) {
-	return actors.Ask(ctx, n.Root, n.env.keeper, &messages.LocalPools{Missing: true})
+	return actors.Ask(ctx, n.Root, n.env.keeper, &localmessages.LocalPools{Missing: true})
 }
 
 // Segments returns the topology of the node: a segment for each pool whose disk is there.
 func (n *Node) Segments(ctx context.Context) (map[string]string, error) {
-	usable, err := actors.Ask(ctx, n.Root, n.env.keeper, &messages.LocalPools{Usable: true})
+	usable, err := actors.Ask(ctx, n.Root, n.env.keeper, &localmessages.LocalPools{Usable: true})
 	segments := map[string]string{}
 	for _, p := range usable {
 		segments[pools.TopologyKey(p.UUID)] = pools.TopologyValue
@@ -75,7 +76,7 @@ func (n *Node) Segments(ctx context.Context) (map[string]string, error) {
 
 // Volumes returns at most limit volumes of a pool by their names, those after a name.
 func (n *Node) Volumes(ctx context.Context, pool, after string, limit int) ([]local.Volume, error) {
-	return n.volumes(ctx, &messages.ListLocal{Pool: pool, After: after, Limit: limit})
+	return n.volumes(ctx, &localmessages.ListLocal{Pool: pool, After: after, Limit: limit})
 }
 
 // Volume returns a volume.
@@ -83,7 +84,7 @@ func (n *Node) Volume(ctx context.Context, pool, name string) (v local.Volume, e
 	if err := checkName(name); err != nil {
 		return v, err
 	}
-	all, err := n.volumes(ctx, &messages.ListLocal{Pool: pool, Only: name})
+	all, err := n.volumes(ctx, &localmessages.ListLocal{Pool: pool, Only: name})
 	if err != nil {
 		return v, err
 	}
@@ -93,13 +94,13 @@ func (n *Node) Volume(ctx context.Context, pool, name string) (v local.Volume, e
 	return all[0], nil
 }
 
-func (n *Node) volumes(ctx context.Context, which *messages.ListLocal) ([]local.Volume, error) {
-	return read(ctx, n, which, func(p messages.UsableLocal, names []messages.LocalName) (all []local.Volume, err error) {
+func (n *Node) volumes(ctx context.Context, which *localmessages.ListLocal) ([]local.Volume, error) {
+	return read(ctx, n, which, func(p localmessages.UsableLocal, names []localmessages.LocalName) (all []local.Volume, err error) {
 		used, err := n.env.used(p, which.Only)
 		if err != nil {
 			return nil, err
 		}
-		err = records(p, names, func(r local.Record, name messages.LocalName) {
+		err = records(p, names, func(r local.Record, name localmessages.LocalName) {
 			if !r.IsSnapshot() {
 				all = append(all, volumeOf(p.UUID, r, used(r.Name), name.HasSnapshots))
 			}
@@ -110,7 +111,7 @@ func (n *Node) volumes(ctx context.Context, which *messages.ListLocal) ([]local.
 
 // Snapshots returns at most limit snapshots of a pool by their names, those after a name.
 func (n *Node) Snapshots(ctx context.Context, pool, after string, limit int) ([]local.Snapshot, error) {
-	return n.snapshots(ctx, &messages.ListLocal{Pool: pool, After: after, Limit: limit, Snapshots: true})
+	return n.snapshots(ctx, &localmessages.ListLocal{Pool: pool, After: after, Limit: limit, Snapshots: true})
 }
 
 // Snapshot returns a snapshot.
@@ -118,7 +119,7 @@ func (n *Node) Snapshot(ctx context.Context, pool, name string) (s local.Snapsho
 	if err := checkName(name); err != nil {
 		return s, err
 	}
-	all, err := n.snapshots(ctx, &messages.ListLocal{Pool: pool, Only: name})
+	all, err := n.snapshots(ctx, &localmessages.ListLocal{Pool: pool, Only: name})
 	if err != nil {
 		return s, err
 	}
@@ -128,9 +129,9 @@ func (n *Node) Snapshot(ctx context.Context, pool, name string) (s local.Snapsho
 	return all[0], nil
 }
 
-func (n *Node) snapshots(ctx context.Context, which *messages.ListLocal) ([]local.Snapshot, error) {
-	return read(ctx, n, which, func(p messages.UsableLocal, names []messages.LocalName) (all []local.Snapshot, err error) {
-		err = records(p, names, func(r local.Record, _ messages.LocalName) {
+func (n *Node) snapshots(ctx context.Context, which *localmessages.ListLocal) ([]local.Snapshot, error) {
+	return read(ctx, n, which, func(p localmessages.UsableLocal, names []localmessages.LocalName) (all []local.Snapshot, err error) {
+		err = records(p, names, func(r local.Record, _ localmessages.LocalName) {
 			if r.IsSnapshot() {
 				all = append(all, snapshotOf(p.UUID, r))
 			}
@@ -140,7 +141,7 @@ func (n *Node) snapshots(ctx context.Context, which *messages.ListLocal) ([]loca
 }
 
 // records visits the records of these names that are there.
-func records(p messages.UsableLocal, names []messages.LocalName, visit func(local.Record, messages.LocalName)) error {
+func records(p localmessages.UsableLocal, names []localmessages.LocalName, visit func(local.Record, localmessages.LocalName)) error {
 	for _, name := range names {
 		r, err := p.Load(name.Name)
 		if isNotFound(err) {
@@ -157,15 +158,15 @@ func records(p messages.UsableLocal, names []messages.LocalName, visit func(loca
 // read reads what a list names. A list with a limit is read on until there are as many: a caller takes a shorter one
 // for the last.
 func read[T any](
-	ctx context.Context, n *Node, which *messages.ListLocal, do func(messages.UsableLocal, []messages.LocalName) ([]T, error),
+	ctx context.Context, n *Node, which *localmessages.ListLocal, do func(localmessages.UsableLocal, []localmessages.LocalName) ([]T, error),
 ) (all []T, err error) {
-	list := &messages.ListLocal{Pool: which.Pool, After: which.After, Only: which.Only, Snapshots: which.Snapshots, Limit: which.Limit}
+	list := &localmessages.ListLocal{Pool: which.Pool, After: which.After, Only: which.Only, Snapshots: which.Snapshots, Limit: which.Limit}
 	for {
 		names, err := actors.Ask(ctx, n.Root, n.env.keeper, list)
 		if err != nil || len(names) == 0 {
 			return all, err
 		}
-		p, err := n.env.use(ctx, &messages.UseLocal{Pool: which.Pool})
+		p, err := n.env.use(ctx, &localmessages.UseLocal{Pool: which.Pool})
 		if err != nil {
 			return nil, err
 		}
@@ -177,14 +178,14 @@ func read[T any](
 		if which.Only != "" || len(names) < list.Limit || len(all) >= which.Limit {
 			return all, nil
 		}
-		list = &messages.ListLocal{
+		list = &localmessages.ListLocal{
 			Pool: which.Pool, Snapshots: which.Snapshots, After: names[len(names)-1].Name, Limit: which.Limit - len(all),
 		}
 	}
 }
 
 // inWorker runs what reads in a pool, and gives the pool back after that: a disk may hang.
-func inWorker[R any](ctx context.Context, n *Node, p messages.UsableLocal, do func() (R, error)) (value R, err error) {
+func inWorker[R any](ctx context.Context, n *Node, p localmessages.UsableLocal, do func() (R, error)) (value R, err error) {
 	type result struct {
 		value R
 		err   error
@@ -211,7 +212,7 @@ func inWorker[R any](ctx context.Context, n *Node, p messages.UsableLocal, do fu
 }
 
 // used tells which volumes are mounted: one, or any.
-func (e *environment) used(p messages.UsableLocal, only string) (func(name string) bool, error) {
+func (e *environment) used(p localmessages.UsableLocal, only string) (func(name string) bool, error) {
 	table, err := e.table()
 	if err != nil {
 		return nil, err
@@ -243,7 +244,7 @@ func (n *Node) CreateVolume(ctx context.Context, pool string, v local.NewVolume)
 	case v.Source.Snapshot != "" && v.Source.Volume != "":
 		return made, volume.Invalid("source", "of volume "+v.Name+" is both a snapshot and a volume")
 	}
-	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.MakeLocal{Routing: routing(ctx, kindVolume, v.Name), Pool: pool, New: v})
+	return actors.Ask(ctx, n.Root, n.Supervisor(), &localmessages.MakeLocal{Routing: routing(ctx, kindVolume, v.Name), Pool: pool, New: v})
 }
 
 // GrowVolume makes a volume at least as large as said.
@@ -252,7 +253,7 @@ func (n *Node) GrowVolume(ctx context.Context, pool, name string, bytes int64) (
 		return grown, err
 	}
 	return actors.Ask(ctx, n.Root, n.Supervisor(),
-		&messages.GrowLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name, Bytes: bytes})
+		&localmessages.GrowLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name, Bytes: bytes})
 }
 
 // CommentVolume changes a volume's comment.
@@ -261,7 +262,7 @@ func (n *Node) CommentVolume(ctx context.Context, pool, name, comment string) (v
 		return v, err
 	}
 	return actors.Ask(ctx, n.Root, n.Supervisor(),
-		&messages.CommentLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name, Comment: comment})
+		&localmessages.CommentLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name, Comment: comment})
 }
 
 // DeleteVolume deletes a volume that is not in use and has no snapshots.
@@ -269,7 +270,7 @@ func (n *Node) DeleteVolume(ctx context.Context, pool, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return ask(ctx, n, &messages.DeleteLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name})
+	return ask(ctx, n, &localmessages.DeleteLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name})
 }
 
 // CreateSnapshot takes a snapshot of a volume, unless there is one with its name.
@@ -278,7 +279,7 @@ func (n *Node) CreateSnapshot(ctx context.Context, pool, name, of string) (s loc
 		return s, err
 	}
 	return actors.Ask(ctx, n.Root, n.Supervisor(),
-		&messages.SnapshotLocal{Routing: routing(ctx, kindSnapshot, name), Pool: pool, Name: name, Of: of})
+		&localmessages.SnapshotLocal{Routing: routing(ctx, kindSnapshot, name), Pool: pool, Name: name, Of: of})
 }
 
 // DeleteSnapshot deletes a snapshot that nothing is being made of.
@@ -286,7 +287,7 @@ func (n *Node) DeleteSnapshot(ctx context.Context, pool, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return ask(ctx, n, &messages.DeleteLocal{Routing: routing(ctx, kindSnapshot, name), Pool: pool, Name: name, Snapshot: true})
+	return ask(ctx, n, &localmessages.DeleteLocal{Routing: routing(ctx, kindSnapshot, name), Pool: pool, Name: name, Snapshot: true})
 }
 
 // Stage makes a volume ready on the node. A retained one is ready for nobody.

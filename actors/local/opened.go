@@ -3,12 +3,12 @@ package local
 import (
 	"sync"
 
-	"github.com/katbox/katbox/internal/local"
+	localdisk "github.com/katbox/katbox/internal/local/disk"
 )
 
 // opened is a pool's directory that operations use. It is closed after the last of them, once it has been left.
 type opened struct {
-	local.Dir
+	localdisk.Dir
 	// closed is called when it has been closed.
 	closed func(error)
 

@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 // longestOperation bounds an operation: longer than the copy of a large volume takes.
@@ -38,7 +39,7 @@ func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *env
 
 // use asks for a pool's directory. A caller that has left waits for the answer all the same: the directory has to be
 // given back. The keeper answers at once.
-func (e *environment) use(ctx context.Context, m *messages.UseLocal) (messages.UsableLocal, error) {
+func (e *environment) use(ctx context.Context, m *localmessages.UseLocal) (localmessages.UsableLocal, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Patience)
 	defer cancel()
 	return actors.Ask(ctx, e.Root, e.keeper, m)
@@ -82,7 +83,7 @@ func (o *owner) Sleep(volume.ID, any) {}
 // Receive handles what is for the owner.
 func (o *owner) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *messages.LocalUnfinished:
+	case *localmessages.LocalUnfinished:
 		o.finish(m.Pool, kindVolume, m.Volumes)
 		o.finish(m.Pool, kindSnapshot, m.Snapshots)
 	default:

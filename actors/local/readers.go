@@ -8,19 +8,19 @@ import (
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 // readers are those of the volumes of a pool. A reader has a reading, and all readings of a volume share one showing.
 type readers struct {
 	// readings are those of its volumes, by what asked for them.
-	readings map[*messages.ReadLocal]reading
+	readings map[*localmessages.ReadLocal]reading
 	// showings are what was made readable of its volumes, by their names.
 	showings map[string]*showing
 }
 
 func newReaders() readers {
-	return readers{readings: map[*messages.ReadLocal]reading{}, showings: map[string]*showing{}}
+	return readers{readings: map[*localmessages.ReadLocal]reading{}, showings: map[string]*showing{}}
 }
 
 // reading is one of a volume of a pool.
@@ -44,7 +44,7 @@ type (
 )
 
 // read lends a volume to a reader.
-func (k *keeper) read(m *messages.ReadLocal) (lease messages.LocalLease, err error) {
+func (k *keeper) read(m *localmessages.ReadLocal) (lease localmessages.LocalLease, err error) {
 	p, err := k.whereIs(m.Name)
 	if err != nil {
 		return lease, err
@@ -65,13 +65,13 @@ func (k *keeper) read(m *messages.ReadLocal) (lease messages.LocalLease, err err
 	lost, lose := context.WithCancelCause(context.Background())
 	r := reading{s, lose, p.dir.use()}
 	p.readings[m] = r
-	return messages.LocalLease{
-		UsableLocal: messages.UsableLocal{Dir: p.dir, UUID: p.is.UUID, Release: r.release}, Description: d, Lost: lost, Open: s.open,
+	return localmessages.LocalLease{
+		UsableLocal: localmessages.UsableLocal{Dir: p.dir, UUID: p.is.UUID, Release: r.release}, Description: d, Lost: lost, Open: s.open,
 	}, nil
 }
 
 // endReading ends a reading, if it was granted.
-func (k *keeper) endReading(m *messages.ReadLocal) {
+func (k *keeper) endReading(m *localmessages.ReadLocal) {
 	for _, p := range k.pools {
 		if r, ok := p.readings[m]; ok {
 			delete(p.readings, m)

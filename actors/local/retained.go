@@ -10,7 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 // kindClaim is the kind of the owner of a volume that a claim had.
@@ -59,7 +59,7 @@ func (k *keeper) retained() (all []volume.Description) {
 // Retained describes the volumes that are kept without a claim, the one that was retained last first. The caller does
 // not change what it gets.
 func (n *Node) Retained(ctx context.Context) ([]volume.Description, error) {
-	return actors.Ask(ctx, n.Root, n.env.keeper, &messages.RetainedLocal{})
+	return actors.Ask(ctx, n.Root, n.env.keeper, &localmessages.RetainedLocal{})
 }
 
 // Read begins to read the files of a volume that is kept without a claim. The error is a [volume.ErrNotFound], a
@@ -70,9 +70,9 @@ func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	begin := &messages.ReadLocal{Name: name}
+	begin := &localmessages.ReadLocal{Name: name}
 	lease, err := actors.Ask(ctx, n.Root, n.env.keeper, begin)
-	forget := func() { n.Root.Send(n.env.keeper, &messages.EndReadLocal{Begun: begin}) }
+	forget := func() { n.Root.Send(n.env.keeper, &localmessages.EndReadLocal{Begun: begin}) }
 	if err != nil {
 		forget() // the answer may come yet
 		return nil, err
@@ -123,7 +123,7 @@ func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 }
 
 // open opens the volume that a lease is for. The record is read once more: it has the last word.
-func (n *Node) open(ctx context.Context, lease messages.LocalLease, name string) (*files.Tree, error) {
+func (n *Node) open(ctx context.Context, lease localmessages.LocalLease, name string) (*files.Tree, error) {
 	r, err := lease.Load(name)
 	switch {
 	case isNotFound(err):

@@ -7,8 +7,9 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/local"
+	localdisk "github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 const (
@@ -45,7 +46,7 @@ type showing struct {
 	// opening has room for the one that opens the files, or ends that. It guards is and over: a reader that leaves does
 	// not wait for it.
 	opening chan struct{}
-	is      local.Shown
+	is      localdisk.Shown
 	// over: it is not to be opened any more.
 	over bool
 }
@@ -121,7 +122,7 @@ func (s *showing) end() error {
 
 // unshown waits until no reader keeps the volume in use.
 func (t *task) unshown(ctx context.Context) error {
-	gone, err := actors.Ask(ctx, t.Root, t.keeper, &messages.UnshowLocal{Name: t.volume})
+	gone, err := actors.Ask(ctx, t.Root, t.keeper, &localmessages.UnshowLocal{Name: t.volume})
 	if err != nil || gone == nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 // subject is a volume or a snapshot that is being changed, or a volume that is being measured.
@@ -43,30 +44,30 @@ func (s *subject) Rest() *actors.Operation {
 // Plan returns the operation that a request asks for.
 func (s *subject) Plan(m messages.Request) *actors.Operation {
 	switch m := m.(type) {
-	case *messages.MakeLocal:
+	case *localmessages.MakeLocal:
 		s.unfinished = m.Pool
-		same := func(o *messages.MakeLocal) bool { return o.Pool == m.Pool && o.New == m.New }
+		same := func(o *localmessages.MakeLocal) bool { return o.Pool == m.Pool && o.New == m.New }
 		return order(s, "make", m, same, func(ctx context.Context, t *task) (local.Volume, error, error) { return t.make(ctx, m.Pool, m.New) })
-	case *messages.SnapshotLocal:
+	case *localmessages.SnapshotLocal:
 		s.unfinished = m.Pool
-		same := func(o *messages.SnapshotLocal) bool { return o.Pool == m.Pool && o.Of == m.Of }
+		same := func(o *localmessages.SnapshotLocal) bool { return o.Pool == m.Pool && o.Of == m.Of }
 		return order(s, "snapshot", m, same, func(ctx context.Context, t *task) (local.Snapshot, error, error) {
 			return t.snapshot(ctx, m.Pool, m.Of)
 		})
-	case *messages.DeleteLocal:
+	case *localmessages.DeleteLocal:
 		s.unfinished = m.Pool
-		same := func(o *messages.DeleteLocal) bool { return o.Pool == m.Pool }
+		same := func(o *localmessages.DeleteLocal) bool { return o.Pool == m.Pool }
 		op := order(s, "delete", m, same, func(ctx context.Context, t *task) (struct{}, error, error) {
 			unfinished, err := t.delete(ctx, m.Pool, m.Snapshot)
 			return struct{}{}, unfinished, err
 		})
 		op.Behind = anything
 		return op
-	case *messages.GrowLocal:
-		same := func(o *messages.GrowLocal) bool { return o.Pool == m.Pool && o.Bytes == m.Bytes }
+	case *localmessages.GrowLocal:
+		same := func(o *localmessages.GrowLocal) bool { return o.Pool == m.Pool && o.Bytes == m.Bytes }
 		return simple(s, "grow", m, same, func(ctx context.Context, t *task) (local.Volume, error) { return t.grow(ctx, m.Pool, m.Bytes) })
-	case *messages.CommentLocal:
-		same := func(o *messages.CommentLocal) bool { return o.Pool == m.Pool && o.Comment == m.Comment }
+	case *localmessages.CommentLocal:
+		same := func(o *localmessages.CommentLocal) bool { return o.Pool == m.Pool && o.Comment == m.Comment }
 		return simple(s, "comment", m, same, func(ctx context.Context, t *task) (local.Volume, error) {
 			return t.comment(ctx, m.Pool, m.Comment)
 		})
@@ -151,12 +152,12 @@ type task struct {
 }
 
 // use returns the directory of a pool, or of the one that has the volume where pool is empty.
-func (t *task) use(ctx context.Context, pool string) (messages.UsableLocal, error) {
-	return t.environment.use(ctx, &messages.UseLocal{Pool: pool, Name: t.volume})
+func (t *task) use(ctx context.Context, pool string) (localmessages.UsableLocal, error) {
+	return t.environment.use(ctx, &localmessages.UseLocal{Pool: pool, Name: t.volume})
 }
 
 // load returns the record of what the task is about.
-func (t *task) load(p messages.UsableLocal) (r local.Record, known bool, err error) {
+func (t *task) load(p localmessages.UsableLocal) (r local.Record, known bool, err error) {
 	r, err = p.Load(t.volume)
 	switch {
 	case isNotFound(err):
@@ -168,7 +169,7 @@ func (t *task) load(p messages.UsableLocal) (r local.Record, known bool, err err
 }
 
 // whole returns the record of a volume that is whole.
-func (t *task) whole(p messages.UsableLocal) (local.Record, error) {
+func (t *task) whole(p localmessages.UsableLocal) (local.Record, error) {
 	r, known, err := t.load(p)
 	switch {
 	case err != nil:
@@ -183,7 +184,7 @@ func (t *task) whole(p messages.UsableLocal) (local.Record, error) {
 
 // save makes a record durable, and the keeper know it. Where that fails, the keeper knows the record that is there, and
 // promises no more room than that says.
-func (t *task) save(p messages.UsableLocal, r local.Record) error {
+func (t *task) save(p localmessages.UsableLocal, r local.Record) error {
 	if err := p.Save(r); err != nil {
 		if is, known, unread := t.load(p); unread == nil && known {
 			t.settle(p, is)
@@ -194,22 +195,22 @@ func (t *task) save(p messages.UsableLocal, r local.Record) error {
 	return nil
 }
 
-func (t *task) settle(p messages.UsableLocal, r local.Record) {
-	t.Root.Send(t.keeper, &messages.SettleLocal{Pool: p.UUID, Record: r})
+func (t *task) settle(p localmessages.UsableLocal, r local.Record) {
+	t.Root.Send(t.keeper, &localmessages.SettleLocal{Pool: p.UUID, Record: r})
 }
 
-func (t *task) gone(p messages.UsableLocal) {
-	t.Root.Send(t.keeper, &messages.ForgetLocal{Pool: p.UUID, Name: t.volume})
+func (t *task) gone(p localmessages.UsableLocal) {
+	t.Root.Send(t.keeper, &localmessages.ForgetLocal{Pool: p.UUID, Name: t.volume})
 }
 
 // reserve promises the pool's room to a record.
-func (t *task) reserve(ctx context.Context, p messages.UsableLocal, r local.Record) error {
-	_, err := actors.Ask(ctx, t.Root, t.keeper, &messages.ReserveLocal{Pool: p.UUID, Record: r})
+func (t *task) reserve(ctx context.Context, p localmessages.UsableLocal, r local.Record) error {
+	_, err := actors.Ask(ctx, t.Root, t.keeper, &localmessages.ReserveLocal{Pool: p.UUID, Record: r})
 	return err
 }
 
 // mounts returns the mounts of the volume that the pool and the mount table know of.
-func (t *task) mounts(p messages.UsableLocal) ([]attach.Mount, error) {
+func (t *task) mounts(p localmessages.UsableLocal) ([]attach.Mount, error) {
 	table, err := t.table()
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	localmessages "github.com/katbox/katbox/messages/local"
 )
 
 type (
@@ -198,7 +198,7 @@ func (k *keeper) take(c actor.Context, p *pool, m *looked) error {
 func (k *keeper) finish(c actor.Context, p *pool) {
 	volumes, snapshots := p.unfinished()
 	if len(volumes)+len(snapshots) > 0 {
-		c.Send(c.Parent(), &messages.LocalUnfinished{Pool: p.is.UUID, Volumes: volumes, Snapshots: snapshots})
+		c.Send(c.Parent(), &localmessages.LocalUnfinished{Pool: p.is.UUID, Volumes: volumes, Snapshots: snapshots})
 	}
 }
 

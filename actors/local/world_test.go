@@ -19,6 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/local"
+	localdisk "github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -167,7 +168,7 @@ func (d *daemon) wait(ctx context.Context, while func() bool) error {
 }
 
 // Open opens a pool.
-func (d *daemon) Open(ctx context.Context, place Place) (local.Dir, error) {
+func (d *daemon) Open(ctx context.Context, place Place) (localdisk.Dir, error) {
 	on := d.disks[place.Path]
 	if err := d.wait(ctx, func() bool { return on.hangs }); err != nil {
 		return nil, err
@@ -194,7 +195,7 @@ type dir struct {
 	closed bool
 }
 
-var _ local.Dir = (*dir)(nil)
+var _ localdisk.Dir = (*dir)(nil)
 
 func (d *dir) there() error {
 	switch {
@@ -382,7 +383,7 @@ func (d *dir) Stage(_ context.Context, r local.Record, path string, _ []string, 
 }
 
 // Show opens a directory, which is the test's: what is on a disk here has no files.
-func (d *dir) Show(ctx context.Context, r local.Record) (local.Shown, error) {
+func (d *dir) Show(ctx context.Context, r local.Record) (localdisk.Shown, error) {
 	if r.Block {
 		return nil, volume.Invalid("volume", "is a block device")
 	}

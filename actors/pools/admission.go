@@ -9,6 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // admitted are the operations that were let through and have not ended: what concerns several
@@ -81,31 +82,31 @@ func (o *owner) admit(m messages.Request) error {
 // judge decides on a request.
 func (o *owner) judge(m messages.Request) (admission, error) {
 	switch m := m.(type) {
-	case *messages.CreateVolume:
+	case *poolmessages.CreateVolume:
 		return admission{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, o.mayCreate(m)
-	case *messages.RemoveVolume:
+	case *poolmessages.RemoveVolume:
 		op := admission{does: removing, volume: m.Name}
 		if o.index.volumes[m.Name] == nil {
 			return op, cmp.Or(o.mayBeUnknown("volume "+m.Name), o.mayRemove(m.Name))
 		}
 		return op, o.mayRemove(m.Name)
-	case *messages.EndRetained:
+	case *poolmessages.EndRetained:
 		return admission{does: removing, volume: m.Name}, o.mayRemove(m.Name)
-	case *messages.RestoreVolume:
+	case *poolmessages.RestoreVolume:
 		return admission{does: restoring, volume: m.Name}, o.mayRestore(m.Name)
-	case *messages.GrowVolume:
+	case *poolmessages.GrowVolume:
 		return admission{does: growing, volume: m.Name}, o.mayChange(m.Name)
-	case *messages.AttachVolume:
+	case *poolmessages.AttachVolume:
 		return admission{does: attaching, volume: m.New.Volume, node: m.New.Node, shared: m.New.Shared}, o.mayAttach(m.New)
-	case *messages.DetachVolume:
+	case *poolmessages.DetachVolume:
 		op := admission{does: detaching, volume: m.Volume, node: m.Node}
 		if o.index.volumes[m.Volume] == nil && o.index.attachments[pools.AttachmentName(m.Volume, m.Node)] == nil {
 			return op, o.mayBeUnknown("volume " + m.Volume)
 		}
 		return op, nil
-	case *messages.TakeSnapshot:
+	case *poolmessages.TakeSnapshot:
 		return admission{does: snapshotting, volume: m.Volume}, o.maySnapshot(m)
-	case *messages.RemoveSnapshot:
+	case *poolmessages.RemoveSnapshot:
 		op := admission{does: removingSnapshot, source: pools.Source{Snapshot: m.Name}}
 		if o.index.snapshots[m.Name] == nil {
 			return op, cmp.Or(o.mayBeUnknown("snapshot "+m.Name), o.mayRemoveSnapshot(m.Name))
@@ -117,7 +118,7 @@ func (o *owner) judge(m messages.Request) (admission, error) {
 
 // mayCreate refuses a copy of what is being deleted, unless the volume was made before: the answer may
 // be lost, and the source gone since.
-func (o *owner) mayCreate(m *messages.CreateVolume) error {
+func (o *owner) mayCreate(m *poolmessages.CreateVolume) error {
 	if o.index.volumes[pools.VolumeName(m.New.Name)] != nil {
 		return nil
 	}
@@ -218,7 +219,7 @@ func (o *owner) mayAttach(a pools.NewAttachment) error {
 
 // maySnapshot refuses a snapshot of a volume that does not exist, unless there is one of the name: the
 // volume may be gone since.
-func (o *owner) maySnapshot(m *messages.TakeSnapshot) error {
+func (o *owner) maySnapshot(m *poolmessages.TakeSnapshot) error {
 	if o.index.snapshots[pools.SnapshotName(m.Name)] != nil {
 		return nil
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-func askAttach(node string, shared bool) *messages.AttachVolume {
-	return &messages.AttachVolume{
+func askAttach(node string, shared bool) *poolmessages.AttachVolume {
+	return &poolmessages.AttachVolume{
 		Routing: messages.Routing{ID: keyOf(kindAttachment, "v."+node)}, New: pools.NewAttachment{Volume: "v", Node: node, Shared: shared},
 	}
 }
@@ -27,14 +28,14 @@ func attachedOn(node string, shared bool) *v1alpha1.PoolAttachment {
 
 // TestWhatMayBeDone by what there is and what is under way.
 func TestWhatMayBeDone(t *testing.T) {
-	remove := &messages.RemoveVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
-	take := &messages.TakeSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s", Volume: "v"}
-	from := func(s pools.Source) *messages.CreateVolume {
-		return &messages.CreateVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "copy")}, New: pools.NewVolume{Name: "copy", Source: s}}
+	remove := &poolmessages.RemoveVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
+	take := &poolmessages.TakeSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s", Volume: "v"}
+	from := func(s pools.Source) *poolmessages.CreateVolume {
+		return &poolmessages.CreateVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "copy")}, New: pools.NewVolume{Name: "copy", Source: s}}
 	}
 	copied, restored := from(pools.Source{Volume: "v"}), from(pools.Source{Snapshot: "s"})
-	removeSnapshot := &messages.RemoveSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s"}
-	grow := &messages.GrowVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
+	removeSnapshot := &poolmessages.RemoveSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s"}
+	grow := &poolmessages.GrowVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
 	going := aVolume("v", "p", 2)
 	going.DeletionTimestamp = &metav1.Time{}
 	snapshot := &v1alpha1.PoolSnapshot{

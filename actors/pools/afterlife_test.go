@@ -17,7 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // namespaceObject is the metadata of a namespace.
@@ -157,7 +157,7 @@ func afterlifeScenarios() []scenario {
 			if v == nil {
 				return nil
 			}
-			_, err := actors.Ask(w.ctx, w.Root, w.Supervisor(), &messages.EndRetained{
+			_, err := actors.Ask(w.ctx, w.Root, w.Supervisor(), &poolmessages.EndRetained{
 				Routing: routing(w.ctx, kindVolume, id), Name: id, Since: v.Status.RetainedSince.Time, Lifespan: 24 * time.Hour,
 				Reason: pools.Expired, Why: "a test",
 			})

@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // attach attaches a volume to a node, or goes on where an earlier call has stopped. An attachment that
@@ -62,7 +62,7 @@ func (t *task) attach(ctx context.Context, n pools.NewAttachment) (pools.Attachm
 
 // notElsewhere refuses to attach a volume that the array has attached to a server record of another node.
 // No resource may tell of that: it was lost, or a person has attached the volume.
-func (t *task) notElsewhere(ctx context.Context, v *v1alpha1.PoolVolume, node string, pool messages.UsablePool) error {
+func (t *task) notElsewhere(ctx context.Context, v *v1alpha1.PoolVolume, node string, pool poolmessages.UsablePool) error {
 	there, err := pool.Array.Attachments(ctx, v.Status.ID)
 	if err != nil {
 		return t.arrayError(pool.Name, err, "look where volume "+v.Name+" is attached")
@@ -131,7 +131,7 @@ func (t *task) newAttachment(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 
 // attachOnArray attaches the volume on the array and writes down where the node finds it.
 func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, node *v1alpha1.PoolNode,
-	pool messages.UsablePool,
+	pool poolmessages.UsablePool,
 ) error {
 	var got array.Attachment
 	err := t.withServer(ctx, pool, node, a.Spec.Protocol, func(id string) (err error) {
@@ -182,7 +182,7 @@ func attachTo(ctx context.Context, a array.Array, want array.NewAttachment) (arr
 
 // attached writes what is on the array into a status. The node has still to log in to an iSCSI target; what it
 // has written about that stays.
-func attached(s *v1alpha1.PoolAttachmentStatus, v *v1alpha1.PoolVolume, got array.Attachment, pool messages.UsablePool,
+func attached(s *v1alpha1.PoolAttachmentStatus, v *v1alpha1.PoolVolume, got array.Attachment, pool poolmessages.UsablePool,
 	node *v1alpha1.PoolNode,
 ) {
 	s.ServerID, s.Message = got.ServerID, ""
@@ -212,7 +212,7 @@ func sameStatus(a, b v1alpha1.PoolAttachmentStatus) bool {
 
 // describeAttachment returns an attachment as callers know it: how the node reaches the volume, and no
 // secrets.
-func describeAttachment(a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, pool messages.UsablePool) pools.Attachment {
+func describeAttachment(a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, pool poolmessages.UsablePool) pools.Attachment {
 	d := pools.Attachment{
 		Volume: a.Spec.VolumeName, Node: a.Spec.NodeName, Protocol: pools.Protocol(a.Spec.Protocol), ReadOnly: a.Spec.ReadOnly,
 		Serial: v.Status.ID,

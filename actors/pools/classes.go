@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // classSeen tells the classes what a PoolClass is. Supervisor -> classes.
@@ -82,7 +83,7 @@ func classesProps(env *environment) *actor.Props {
 
 func (k *classes) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *messages.ReservePool:
+	case *poolmessages.ReservePool:
 		k.answer(c, m, 0)
 	case *countReserved:
 		n := 0
@@ -94,9 +95,9 @@ func (k *classes) Receive(c actor.Context) {
 		m.Send(n, nil)
 	case *wantsOfClass:
 		m.Send(k.wants(m.class), nil)
-	case *messages.ReleasePool:
+	case *poolmessages.ReleasePool:
 		k.release(m)
-	case *messages.ClassCapacity:
+	case *poolmessages.ClassCapacity:
 		m.Send(k.capacity(m))
 	case *classSeen:
 		k.see(m.object)
@@ -231,12 +232,12 @@ func (k *classes) candidate(p *poolIs, but string) pools.Candidate {
 }
 
 // capacity returns what a class has room for. On a node volumes whose claims are gone give way to new ones.
-func (k *classes) capacity(m *messages.ClassCapacity) (all pools.Capacity, err error) {
+func (k *classes) capacity(m *poolmessages.ClassCapacity) (all pools.Capacity, err error) {
 	c, err := k.find(m.Class)
 	if err != nil {
 		return all, err
 	}
-	asked := &messages.ReservePool{Kind: m.Kind, Near: m.Near, Block: m.Block}
+	asked := &poolmessages.ReservePool{Kind: m.Kind, Near: m.Near, Block: m.Block}
 	groups, err := k.groups(c.object, asked)
 	if err != nil {
 		return all, err

@@ -11,13 +11,13 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // reserve asks for room.
-func (h *testPools) reserve(name, class string, gib int64) (messages.Reservation, error) {
+func (h *testPools) reserve(name, class string, gib int64) (poolmessages.Reservation, error) {
 	h.Helper()
-	return ask(h, &messages.ReservePool{Volume: name, Class: class, Bytes: gib << 30})
+	return ask(h, &poolmessages.ReservePool{Volume: name, Class: class, Bytes: gib << 30})
 }
 
 // TestReservationOutlivesAVolumeThatIsGone: that an earlier volume of the name is gone may be heard late, when room is
@@ -30,7 +30,7 @@ func TestReservationOutlivesAVolumeThatIsGone(t *testing.T) {
 		if _, err := h.reserve("v", "fast", 60); err != nil {
 			h.Fatal(err)
 		}
-		h.controller.Root.Send(h.controller.Single(classesName), &messages.ReleasePool{Volume: "v", Gone: true})
+		h.controller.Root.Send(h.controller.Single(classesName), &poolmessages.ReleasePool{Volume: "v", Gone: true})
 		if _, err := h.reserve("w", "fast", 60); !errors.Is(err, volume.ErrNoSpace) {
 			h.Errorf("the room that is kept was given away: %v", err)
 		}
@@ -253,7 +253,7 @@ func TestClassThatIsNotThere(t *testing.T) {
 				h.Errorf("capacity of class %q: %v", class, err)
 			}
 		}
-		_, err := ask(h, &messages.ReservePool{Volume: "v", Class: "two", Pool: "a", Bytes: 1})
+		_, err := ask(h, &poolmessages.ReservePool{Volume: "v", Class: "two", Pool: "a", Bytes: 1})
 		if !errors.Is(err, volume.ErrInvalid) {
 			h.Errorf("a copy in another class than its source: %v", err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // createVolume makes a volume, or goes on where an earlier call has stopped. The resource is there
@@ -86,7 +86,7 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 	if err != nil {
 		return "", err
 	}
-	ask := messages.ReservePool{
+	ask := poolmessages.ReservePool{
 		Volume: t.name, Class: n.Class, Bytes: size.Bytes(), Kind: n.Kind, Near: n.Near, Block: n.Block, Copy: from != nil,
 		Protocol: n.Protocol, Options: n.Options, Refused: not.full, Declined: maps.Clone(not.declined),
 	}
@@ -160,7 +160,7 @@ func elsewhere(kind pools.Kind, err error) error {
 }
 
 // protocolOf returns how nodes reach a new volume.
-func protocolOf(n pools.NewVolume, chosen messages.Reservation, from *source) (v1alpha1.Protocol, error) {
+func protocolOf(n pools.NewVolume, chosen poolmessages.Reservation, from *source) (v1alpha1.Protocol, error) {
 	protocol := v1alpha1.Protocol(n.Protocol)
 	switch {
 	case n.Kind == pools.KindLocal:
@@ -181,7 +181,7 @@ func protocolOf(n pools.NewVolume, chosen messages.Reservation, from *source) (v
 }
 
 // wanted is the resource of a new volume.
-func (t *task) wanted(n pools.NewVolume, chosen messages.Reservation, protocol v1alpha1.Protocol, size array.Size) v1alpha1.PoolVolume {
+func (t *task) wanted(n pools.NewVolume, chosen poolmessages.Reservation, protocol v1alpha1.Protocol, size array.Size) v1alpha1.PoolVolume {
 	v := v1alpha1.PoolVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{}},
 		Spec: v1alpha1.PoolVolumeSpec{
@@ -218,7 +218,7 @@ func volumeModeOf(block bool) v1alpha1.VolumeMode {
 
 // fsTypeOf returns the file system that a node makes on a new volume; empty for none. Where volumes are directories they
 // have the disk's. A copy has that of its source.
-func fsTypeOf(n pools.NewVolume, chosen messages.Reservation, protocol v1alpha1.Protocol, from *source) string {
+func fsTypeOf(n pools.NewVolume, chosen poolmessages.Reservation, protocol v1alpha1.Protocol, from *source) string {
 	switch {
 	case n.Block, protocol == v1alpha1.NFS, protocol == v1alpha1.Local && !chosen.Images:
 		return ""

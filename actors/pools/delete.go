@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // mayDelete asks whether a resource that a person has deleted may be cleaned up: the rules are those
@@ -118,7 +119,7 @@ func (t *task) deleteOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error 
 
 // findOnArray finds the volume of a resource by its ID, or by its name. One that another cluster has
 // made, or that has the ID and neither the name nor the comment, is none: the array was set up anew.
-func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool) (array.Volume, bool, error) {
+func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessages.UsablePool) (array.Volume, bool, error) {
 	if v.Status.ID != "" {
 		have, err := pool.Array.Volume(ctx, v.Status.ID)
 		if err != nil && !errors.Is(err, array.ErrNotFound) {

@@ -9,7 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // detach detaches a volume from a node. After nil the array has cut the node off: Kubernetes may have
@@ -89,7 +89,7 @@ func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) er
 
 // serversOf returns the server records that have a node's name. A node whose address has changed while
 // something was attached to it has two.
-func (t *task) serversOf(ctx context.Context, node string, pool messages.UsablePool) (ids []string, err error) {
+func (t *task) serversOf(ctx context.Context, node string, pool poolmessages.UsablePool) (ids []string, err error) {
 	all, err := pool.Array.Servers(ctx)
 	if err != nil {
 		return nil, t.arrayError(pool.Name, err, "look for the server record of node "+node)
@@ -104,7 +104,7 @@ func (t *task) serversOf(ctx context.Context, node string, pool messages.UsableP
 
 // detachFrom detaches a volume from a node's server records, and looks whether that is so. It returns
 // all records of the node that it has found.
-func (t *task) detachFrom(ctx context.Context, pool messages.UsablePool, v *v1alpha1.PoolVolume, node string, servers []string,
+func (t *task) detachFrom(ctx context.Context, pool poolmessages.UsablePool, v *v1alpha1.PoolVolume, node string, servers []string,
 ) ([]string, error) {
 	doing := "detach volume " + v.Name + " from node " + node
 	for _, id := range servers {

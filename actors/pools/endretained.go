@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // conditionEnded says, on a retained volume that is being deleted, why: its reason is a [pools.End].
@@ -19,7 +19,7 @@ const conditionEnded = "Ended"
 
 // endRetained deletes a retained volume for good, unless it is not retained any more. The reason is on the
 // resource before anything is deleted, so that the tombstone has it after a crash, too.
-func (t *task) endRetained(ctx context.Context, m *messages.EndRetained) error {
+func (t *task) endRetained(ctx context.Context, m *poolmessages.EndRetained) error {
 	v := &v1alpha1.PoolVolume{}
 	found, err := t.read(ctx, t.name, v)
 	switch {

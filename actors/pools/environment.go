@@ -13,6 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // Config is what a Controller works with.
@@ -148,25 +149,25 @@ func (e *environment) noteGone(kind, name string) {
 
 // pool returns the pool, to change something on its array. The error is [volume.ErrUnavailable] while
 // that cannot be done, and says why.
-func (e *environment) pool(ctx context.Context, name string) (messages.UsablePool, error) {
-	return actors.Ask(ctx, e.Root, e.Supervisor(), &messages.UsePool{Routing: routing(ctx, kindPool, name), Pool: name})
+func (e *environment) pool(ctx context.Context, name string) (poolmessages.UsablePool, error) {
+	return actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.UsePool{Routing: routing(ctx, kindPool, name), Pool: name})
 }
 
 // doubt has the array of a pool asked how it is, because a call of it failed in this way.
 func (e *environment) doubt(pool string, err error) {
-	question := &messages.DoubtPool{Routing: messages.Routing{ID: keyOf(kindPool, pool)}, Err: err}
+	question := &poolmessages.DoubtPool{Routing: messages.Routing{ID: keyOf(kindPool, pool)}, Err: err}
 	question.Prepare()
 	e.Root.Send(e.Supervisor(), question)
 }
 
 // reserve returns the pool that takes a new volume, and keeps room for it there until release.
-func (e *environment) reserve(ctx context.Context, m messages.ReservePool) (messages.Reservation, error) {
+func (e *environment) reserve(ctx context.Context, m poolmessages.ReservePool) (poolmessages.Reservation, error) {
 	return actors.Ask(ctx, e.Root, e.Single(classesName), &m)
 }
 
 // release gives back what was reserved for a volume, which was made or will not be.
 func (e *environment) release(name string, made bool) {
-	e.Root.Send(e.Single(classesName), &messages.ReleasePool{Volume: name, Made: made})
+	e.Root.Send(e.Single(classesName), &poolmessages.ReleasePool{Volume: name, Made: made})
 }
 
 // routing addresses a request.

@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // evictions bounds how often retained volumes are evicted for one reservation: others may take what comes free.
@@ -19,7 +19,7 @@ const evictions = 3
 
 // eviction is a reservation that waits until retained volumes have left its room.
 type eviction struct {
-	m *messages.ReservePool
+	m *poolmessages.ReservePool
 	// waiting are the retained volumes; failed is why one of them stays.
 	waiting map[string]bool
 	failed  error
@@ -27,7 +27,7 @@ type eviction struct {
 }
 
 // answer answers a question for room: at once, or once retained volumes have left it.
-func (k *classes) answer(c actor.Context, m *messages.ReservePool, tries int) {
+func (k *classes) answer(c actor.Context, m *poolmessages.ReservePool, tries int) {
 	if under := k.evictions[m.Volume]; under != nil {
 		under.m.Fail(fmt.Errorf("%w: the volume was asked for again", volume.ErrBusy))
 		under.m = m
@@ -78,7 +78,7 @@ func (k *classes) answer(c actor.Context, m *messages.ReservePool, tries int) {
 
 // yields returns the pool that takes a volume once some of its retained volumes are gone, and which those are:
 // the oldest, just enough. full: bytes are lacking there, and not what may be promised alone.
-func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate, m *messages.ReservePool) (
+func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate, m *poolmessages.ReservePool) (
 	pool string, going []*keptVolume, full bool,
 ) {
 	now := time.Now()

@@ -13,6 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // retainedIs tells the classes of a retained volume. Supervisor -> classes.
@@ -60,7 +61,7 @@ func (k *classes) expire(c actor.Context) {
 
 // end lets a worker delete a retained volume. trial: it is judged by the room that this makes.
 func (k *classes) end(c actor.Context, v *keptVolume, trial bool, reason pools.End, why string) {
-	order := &messages.EndRetained{
+	order := &poolmessages.EndRetained{
 		Routing: messages.Routing{ID: keyOf(kindVolume, v.name)}, Name: v.name, Since: v.written, Lifespan: v.lifespan,
 		Reason: reason, Why: why,
 	}

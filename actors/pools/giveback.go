@@ -15,13 +15,13 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // giveBack gives a retained volume to a claim, or goes on where an earlier order has stopped. The volume is bound
 // to the claim before anything else, so that no other one gets it, and it does not expire. After a final error
 // it is as it was before.
-func (t *task) giveBack(ctx context.Context, m *messages.RestoreVolume) (pools.Volume, error) {
+func (t *task) giveBack(ctx context.Context, m *poolmessages.RestoreVolume) (pools.Volume, error) {
 	v := &v1alpha1.PoolVolume{}
 	found, err := t.read(ctx, t.name, v)
 	switch {
@@ -64,7 +64,7 @@ func (t *task) giveBack(ctx context.Context, m *messages.RestoreVolume) (pools.V
 
 // fitsClaim refuses to give a retained volume to a claim that asks for something else, or where it is not its
 // claim's namespace that has it.
-func (t *task) fitsClaim(ctx context.Context, v *v1alpha1.PoolVolume, m *messages.RestoreVolume) error {
+func (t *task) fitsClaim(ctx context.Context, v *v1alpha1.PoolVolume, m *poolmessages.RestoreVolume) error {
 	n, c, size := m.New, v.Spec.ClaimRef, v.Status.Capacity.Value()
 	if c == nil || c.Namespace != m.For.Namespace || string(c.NamespaceUID) != m.For.NamespaceUID || m.For.NamespaceUID == "" {
 		return problemf(volume.ErrNotFound, "volume %s is not retained for the namespace %s", v.Name, m.For.Namespace)
@@ -123,7 +123,7 @@ func (t *task) unnamed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 
 // bind gives the resource of a retained volume to a claim, unless it has changed meanwhile. What it was is kept in
 // an annotation.
-func (t *task) bind(ctx context.Context, v *v1alpha1.PoolVolume, m *messages.RestoreVolume) error {
+func (t *task) bind(ctx context.Context, v *v1alpha1.PoolVolume, m *poolmessages.RestoreVolume) error {
 	was := former{
 		Claim: v.Spec.ClaimRef.DeepCopy(), RequestName: v.Spec.RequestName, Lifespan: saidIn(v.Spec.Lifespan), Size: v.Spec.Size.Value(),
 	}

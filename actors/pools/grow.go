@@ -10,7 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // growVolume makes a volume at least as large as required. The size that is wanted is in the resource
@@ -84,7 +84,7 @@ func (t *task) growWithRoom(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return err
 	}
 	defer func() { t.release(t.name, err == nil) }()
-	ask := messages.ReservePool{
+	ask := poolmessages.ReservePool{
 		Volume: t.name, Class: v.Spec.ClassName, Pool: v.Spec.PoolName, Bytes: v.Spec.Size.Value() - v.Status.Capacity.Value(),
 		Kind: kindOfVolume(v), Refused: []string{v.Spec.PoolName}, Growth: true,
 	}

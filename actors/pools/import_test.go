@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 func metaIn(namespace, name string) metav1.ObjectMeta {
@@ -133,7 +133,7 @@ func TestPoolTakesNoVolumesBeforeItIsImported(t *testing.T) {
 		if _, err := h.use("a"); !errors.Is(err, volume.ErrUnavailable) {
 			h.Errorf("the array of a pool that is not imported: %v", err)
 		}
-		_, err := ask(h, &messages.ReservePool{Volume: "v", Class: "fast", Bytes: 1 << 30})
+		_, err := ask(h, &poolmessages.ReservePool{Volume: "v", Class: "fast", Bytes: 1 << 30})
 		if !errors.Is(err, volume.ErrUnavailable) || errors.Is(err, volume.ErrNoSpace) {
 			h.Errorf("room in a pool that is not imported: %v", err)
 		}
@@ -142,7 +142,7 @@ func TestPoolTakesNoVolumesBeforeItIsImported(t *testing.T) {
 		if _, err := h.use("a"); err != nil {
 			h.Error(err)
 		}
-		if got, err := ask(h, &messages.ReservePool{Volume: "v", Class: "fast", Bytes: 1 << 30}); err != nil || got.Pool != "a" {
+		if got, err := ask(h, &poolmessages.ReservePool{Volume: "v", Class: "fast", Bytes: 1 << 30}); err != nil || got.Pool != "a" {
 			h.Errorf("room in an imported pool: %+v, %v", got, err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // stillKept returns how long a volume is kept whose resource was lost, as its comment on the array says; nil for
@@ -42,7 +43,7 @@ func (x *comparison) vanished(ctx context.Context, known content) error {
 	if !isKept(&object) || object.Status.ID != known.id || object.Status.RetainedSince == nil {
 		return nil
 	}
-	order := &messages.EndRetained{
+	order := &poolmessages.EndRetained{
 		Routing: messages.Routing{ID: keyOf(kindVolume, known.name)}, Name: known.name, Since: object.Status.RetainedSince.Time,
 		Reason: pools.Vanished, Why: missingMessage(kindOfPool(x.pool)),
 	}

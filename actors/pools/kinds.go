@@ -8,7 +8,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // A class may have pools on arrays and on nodes. Each CSI driver sees those of its own kind, and no others: so a
@@ -47,7 +47,7 @@ func (f *poolIs) promiseOnce(on *v1alpha1.LocalPool, disk array.Disk) {
 }
 
 // groups returns the pools of a class that may take a volume, the best first. Pools of the other kind take none.
-func (k *classes) groups(c *v1alpha1.PoolClass, m *messages.ReservePool) (groups [][]*poolIs, err error) {
+func (k *classes) groups(c *v1alpha1.PoolClass, m *poolmessages.ReservePool) (groups [][]*poolIs, err error) {
 	wants := m.Kind
 	if wants == "" {
 		wants = pools.KindArray
@@ -83,7 +83,7 @@ func (k *classes) groups(c *v1alpha1.PoolClass, m *messages.ReservePool) (groups
 
 // candidateFor is a pool for the allocator, which refuses what its disk cannot do. declining: it may be one whose array has
 // refused such volumes.
-func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolIs, m *messages.ReservePool, declining bool) pools.Candidate {
+func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolIs, m *poolmessages.ReservePool, declining bool) pools.Candidate {
 	one := k.candidate(p, m.Volume)
 	switch {
 	case one.Refuses != "":
@@ -115,7 +115,7 @@ func noCopies(disk array.Disk) string {
 }
 
 // noneOf says that a class has no pool that could be asked.
-func noneOf(m *messages.ReservePool) string {
+func noneOf(m *poolmessages.ReservePool) string {
 	switch {
 	case m.Kind != pools.KindLocal:
 		return "it has no pools"

@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // keepLonger is what a person does with a retained volume.
@@ -37,7 +37,7 @@ func TestPersonKeepsAVolumeAtTheLastMoment(t *testing.T) {
 		since := get[v1alpha1.PoolVolume](h, "a").Status.RetainedSince.Time
 		h.keepLonger("a", 48*time.Hour)
 		synctest.Wait()
-		_, err := actors.Ask(h.Context(), h.controller.Root, h.controller.Supervisor(), &messages.EndRetained{
+		_, err := actors.Ask(h.Context(), h.controller.Root, h.controller.Supervisor(), &poolmessages.EndRetained{
 			Routing: routing(h.Context(), kindVolume, "a"), Name: "a", Since: since, Lifespan: 24 * time.Hour, Reason: pools.Expired, Why: "a test",
 		})
 		if err == nil {

@@ -8,11 +8,11 @@ import (
 
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // find answers for one volume.
-func (o *owner) find(m *messages.FindVolume) {
+func (o *owner) find(m *poolmessages.FindVolume) {
 	v := o.index.volumes[m.Name]
 	if v != nil && v.flags.has(flagRetained) {
 		m.Fail(fmt.Errorf("%w: volume %s is retained, because its claim was deleted", volume.ErrNotFound, m.Name))
@@ -53,7 +53,7 @@ func (x *index) describe(name string, v *indexedVolume) pools.Volume {
 }
 
 // volumePage returns a page of those volumes of a kind that there are on arrays.
-func (x *index) volumePage(kind pools.Kind, page pools.Page) (got messages.VolumePage) {
+func (x *index) volumePage(kind pools.Kind, page pools.Page) (got poolmessages.VolumePage) {
 	for _, name := range after(&x.volumeNames, x.volumes, page.After) {
 		v := x.volumes[name]
 		if v.id == "" || kind != "" && v.kind() != kind || v.flags.has(flagRetained) {
@@ -85,7 +85,7 @@ func (x *index) kindOfSnapshot(s *indexedSnapshot) pools.Kind {
 }
 
 // snapshotPage returns a page of those snapshots of a kind that there are on arrays.
-func (x *index) snapshotPage(kind pools.Kind, which pools.SnapshotSelection, page pools.Page) (got messages.SnapshotPage) {
+func (x *index) snapshotPage(kind pools.Kind, which pools.SnapshotSelection, page pools.Page) (got poolmessages.SnapshotPage) {
 	candidates := after(&x.snapshotNames, x.snapshots, page.After)
 	switch {
 	case which.ID != "":

@@ -14,7 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // unprotect takes all finalizers off a resource, as people do who want to be rid of it.
@@ -104,7 +104,7 @@ func TestNoFinalAnswerWhileAResourceIsLeft(t *testing.T) {
 func TestLongNamesOfPoolsAreNoLabels(t *testing.T) {
 	task := &task{environment: &environment{}, name: "pvc-1"}
 	for pool, labels := range map[string]int{strings.Repeat("p", 63): 2, strings.Repeat("p", 64): 1} {
-		v := task.wanted(newVolume("pvc-1", 1, false), messages.Reservation{Class: "class", Pool: pool}, v1alpha1.NFS, 1)
+		v := task.wanted(newVolume("pvc-1", 1, false), poolmessages.Reservation{Class: "class", Pool: pool}, v1alpha1.NFS, 1)
 		if len(v.Labels) != labels || v.Labels[v1alpha1.LabelNamespace] != "ns" || v.Spec.PoolName != pool {
 			t.Errorf("labels %v, pool %s", v.Labels, v.Spec.PoolName)
 		}
@@ -125,7 +125,7 @@ func TestCopyThatMayBeGrowingIsNotGrownTwice(t *testing.T) {
 		made, err := w.mem.CloneVolume(w.ctx, array.NewClone{Name: "pvc-2", Comment: comment, Group: from.Group})
 		w.must(err)
 		task := &task{environment: &environment{}, name: "pvc-2"}
-		v := task.wanted(n, messages.Reservation{Class: "class", Pool: "pool"}, v1alpha1.NFS, 5*array.GiB)
+		v := task.wanted(n, poolmessages.Reservation{Class: "class", Pool: "pool"}, v1alpha1.NFS, 5*array.GiB)
 		v.Finalizers = []string{v1alpha1.Finalizer}
 		w.must(w.api.Create(w.ctx, &v))
 		w.settle = 30 * time.Second

@@ -7,7 +7,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // OfKind is the controller for one kind of pools: what is in others does not exist here.
@@ -107,7 +107,7 @@ func (k *OfKind) Volume(ctx context.Context, id string) (pools.Volume, error) {
 
 // Volumes returns a page of the volumes of the kind.
 func (k *OfKind) Volumes(ctx context.Context, page pools.Page) ([]pools.Volume, bool, error) {
-	got, err := actors.Ask(ctx, k.Root, k.Supervisor(), &messages.ListVolumes{Kind: k.kind, Page: page})
+	got, err := actors.Ask(ctx, k.Root, k.Supervisor(), &poolmessages.ListVolumes{Kind: k.kind, Page: page})
 	return got.Volumes, got.More, err
 }
 
@@ -119,8 +119,8 @@ func (k *OfKind) Snapshots(ctx context.Context, which pools.SnapshotSelection, p
 
 func (k *OfKind) snapshots(
 	ctx context.Context, kind pools.Kind, which pools.SnapshotSelection, page pools.Page,
-) (messages.SnapshotPage, error) {
-	return actors.Ask(ctx, k.Root, k.Supervisor(), &messages.ListSnapshots{Kind: kind, Selection: which, Page: page})
+) (poolmessages.SnapshotPage, error) {
+	return actors.Ask(ctx, k.Root, k.Supervisor(), &poolmessages.ListSnapshots{Kind: kind, Selection: which, Page: page})
 }
 
 // Capacity returns what a class has room for in pools of the kind.

@@ -6,43 +6,44 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // Plan returns the operation that a request asks for; nil for one that is none of this kind.
 func (s *subject) Plan(m messages.Request) *actors.Operation {
 	switch m := m.(type) {
-	case *messages.CreateVolume:
-		same := func(o *messages.CreateVolume) bool { return sameVolume(o.New, m.New) }
+	case *poolmessages.CreateVolume:
+		same := func(o *poolmessages.CreateVolume) bool { return sameVolume(o.New, m.New) }
 		return order(s, "create", m, same, func(ctx context.Context, t *task) (pools.Volume, error) { return t.createVolume(ctx, m.New) })
-	case *messages.RemoveVolume:
+	case *poolmessages.RemoveVolume:
 		return order(s, "delete", m, always, func(ctx context.Context, t *task) (struct{}, error) {
 			return struct{}{}, t.removeVolume(ctx)
 		})
-	case *messages.EndRetained:
+	case *poolmessages.EndRetained:
 		return order(s, "end-retained", m, always, func(ctx context.Context, t *task) (struct{}, error) {
 			return struct{}{}, t.endRetained(ctx, m)
 		})
-	case *messages.RestoreVolume:
-		same := func(o *messages.RestoreVolume) bool { return sameVolume(o.New, m.New) && o.For == m.For }
+	case *poolmessages.RestoreVolume:
+		same := func(o *poolmessages.RestoreVolume) bool { return sameVolume(o.New, m.New) && o.For == m.For }
 		return order(s, "restore", m, same, func(ctx context.Context, t *task) (pools.Volume, error) { return t.giveBack(ctx, m) })
-	case *messages.GrowVolume:
-		same := func(o *messages.GrowVolume) bool { return o.Required == m.Required && o.Limit == m.Limit }
+	case *poolmessages.GrowVolume:
+		same := func(o *poolmessages.GrowVolume) bool { return o.Required == m.Required && o.Limit == m.Limit }
 		return order(s, "grow", m, same, func(ctx context.Context, t *task) (pools.Volume, error) {
 			return t.growVolume(ctx, m.Required, m.Limit)
 		})
-	case *messages.AttachVolume:
-		same := func(o *messages.AttachVolume) bool { return o.New == m.New }
+	case *poolmessages.AttachVolume:
+		same := func(o *poolmessages.AttachVolume) bool { return o.New == m.New }
 		return order(s, "attach", m, same, func(ctx context.Context, t *task) (pools.Attachment, error) { return t.attach(ctx, m.New) })
-	case *messages.DetachVolume:
+	case *poolmessages.DetachVolume:
 		return order(s, "detach", m, always, func(ctx context.Context, t *task) (struct{}, error) {
 			return struct{}{}, t.detach(ctx, m.Volume, m.Node)
 		})
-	case *messages.TakeSnapshot:
-		same := func(o *messages.TakeSnapshot) bool { return o.Volume == m.Volume }
+	case *poolmessages.TakeSnapshot:
+		same := func(o *poolmessages.TakeSnapshot) bool { return o.Volume == m.Volume }
 		return order(s, "snapshot", m, same, func(ctx context.Context, t *task) (pools.Snapshot, error) {
 			return t.takeSnapshot(ctx, m.Name, m.Volume)
 		})
-	case *messages.RemoveSnapshot:
+	case *poolmessages.RemoveSnapshot:
 		return order(s, "delete-snapshot", m, always, func(ctx context.Context, t *task) (struct{}, error) {
 			return struct{}{}, t.removeSnapshot(ctx)
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // classesName is the name of the single actor that knows all classes.
@@ -68,12 +69,12 @@ func (o *owner) Asked(m messages.Request) bool {
 		return true
 	}
 	switch m := m.(type) {
-	case *messages.UsePool:
+	case *poolmessages.UsePool:
 		return o.askedPool(m, m.Pool)
-	case *messages.DoubtPool:
+	case *poolmessages.DoubtPool:
 		_, name := split(m.ID)
 		return o.askedPool(m, name)
-	case *messages.PoolTook:
+	case *poolmessages.PoolTook:
 		_, name := split(m.ID)
 		return o.askedPool(m, name)
 	}
@@ -187,15 +188,15 @@ func (o *owner) Receive(c actor.Context) {
 		}
 	case *mayGoOn:
 		m.Send(struct{}{}, o.mayFinish(m.attachment))
-	case *messages.FindVolume:
+	case *poolmessages.FindVolume:
 		if o.answers(m) {
 			o.find(m)
 		}
-	case *messages.ListVolumes:
+	case *poolmessages.ListVolumes:
 		if o.answers(m) {
 			m.Send(o.index.volumePage(m.Kind, m.Page), nil)
 		}
-	case *messages.ListSnapshots:
+	case *poolmessages.ListSnapshots:
 		if o.answers(m) {
 			m.Send(o.index.snapshotPage(m.Kind, m.Selection, m.Page), nil)
 		}
@@ -275,7 +276,7 @@ func (o *owner) drop(m *gone) {
 		if m.kind == PoolVolumeKind && pool != "" {
 			delete(o.claims.behind, m.name)
 			o.Root.Send(o.Single(classesName), &retainedNot{m.name})
-			o.Root.Send(o.Single(classesName), &messages.ReleasePool{Volume: m.name, Gone: true})
+			o.Root.Send(o.Single(classesName), &poolmessages.ReleasePool{Volume: m.name, Gone: true})
 		}
 		if p := o.pools[pool]; p != nil && p.Spec.Local != nil {
 			o.look(p.Spec.Local.UUID, true) // it has more room now

@@ -13,6 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // poolSeen tells a pool's actor what its Pool is. Supervisor -> pool.
@@ -125,14 +126,14 @@ func (p *poolActor) counting(next actor.ReceiverFunc) actor.ReceiverFunc {
 
 func (p *poolActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *messages.UsePool:
+	case *poolmessages.UsePool:
 		p.use(m)
 		return
-	case *messages.DoubtPool:
+	case *poolmessages.DoubtPool:
 		p.doubted = true
 		m.Send(struct{}{}, nil)
 		p.probeNow(c)
-	case *messages.PoolTook:
+	case *poolmessages.PoolTook:
 		p.took(m)
 		m.Send(struct{}{}, nil)
 	case *poolSeen:
@@ -235,7 +236,7 @@ func failedWith[T any](err error) (value T) {
 }
 
 // use answers a task that wants to change something on the array.
-func (p *poolActor) use(m *messages.UsePool) {
+func (p *poolActor) use(m *poolmessages.UsePool) {
 	if p.ended || p.object == nil {
 		m.Fail(errUnknownPool(p.name))
 		return
@@ -249,7 +250,7 @@ func (p *poolActor) use(m *messages.UsePool) {
 		m.Fail(fmt.Errorf("%w: pool %s is %s: %s", volume.ErrUnavailable, p.name, state, why))
 		return
 	}
-	m.Send(messages.UsablePool{
+	m.Send(poolmessages.UsablePool{
 		Name: p.name, Array: p.client, PoolID: p.last.on.ID, IQN: p.last.health.IQN, Portal: p.last.health.Portal, CHAPSecret: p.last.chapSecret,
 		Disk: p.last.health.Disk,
 	}, nil)

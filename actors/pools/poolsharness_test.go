@@ -21,6 +21,7 @@ import (
 	"github.com/katbox/katbox/internal/array/vpsa"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 const (
@@ -238,15 +239,15 @@ func ask[R any](h *testPools, q messages.Question[R]) (R, error) {
 	h.Helper()
 	to := h.controller.Supervisor()
 	switch any(q).(type) {
-	case *messages.ReservePool, *messages.ClassCapacity:
+	case *poolmessages.ReservePool, *poolmessages.ClassCapacity:
 		to = h.controller.Single(classesName)
 	}
 	return actors.Ask(context.Background(), h.controller.Root, to, q)
 }
 
-func (h *testPools) use(pool string) (messages.UsablePool, error) {
+func (h *testPools) use(pool string) (poolmessages.UsablePool, error) {
 	h.Helper()
-	return ask(h, &messages.UsePool{Routing: routing(context.Background(), kindPool, pool), Pool: pool})
+	return ask(h, &poolmessages.UsePool{Routing: routing(context.Background(), kindPool, pool), Pool: pool})
 }
 
 // testArray is an array that a test can let fail.

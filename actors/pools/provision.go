@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // provision makes the volume of a resource that an earlier call, or an earlier run, has made.
@@ -43,7 +43,7 @@ func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
 // make makes the volume of a resource on the array and writes down what it is. After a final error the
 // resource is gone; after any other one it is tried again. look is false where the array had no volume of
 // the name a moment ago.
-func (t *task) make(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) error {
+func (t *task) make(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessages.UsablePool, look bool) error {
 	err := t.makeOnArray(ctx, v, pool, look)
 	if err != nil && (isFinal(err) || isUnwritable(err)) {
 		err = t.giveUp(ctx, v, pool, err)
@@ -79,7 +79,7 @@ func isUnwritable(err error) bool {
 	return errors.Is(err, local.ErrUnwritable) && !errors.Is(err, volume.ErrUncertain)
 }
 
-func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) error {
+func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessages.UsablePool, look bool) error {
 	have, err := t.place(ctx, v, pool, look)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 
 // mark writes the comment of a volume whose making did not come to that. A volume without one is better
 // than none, so an array that refuses the comment keeps it as it is.
-func (t *task) mark(ctx context.Context, v *v1alpha1.PoolVolume, have array.Volume, pool messages.UsablePool) error {
+func (t *task) mark(ctx context.Context, v *v1alpha1.PoolVolume, have array.Volume, pool poolmessages.UsablePool) error {
 	err := pool.Array.CommentVolume(ctx, have.ID, t.comment(v).String())
 	if err == nil {
 		return nil
@@ -149,7 +149,7 @@ func describe(v *v1alpha1.PoolVolume, have array.Volume, state v1alpha1.VolumeSt
 
 // place has the array make the volume; one of its name is returned as it is. look is false where there
 // was none a moment ago.
-func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) (array.Volume, error) {
+func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessages.UsablePool, look bool) (array.Volume, error) {
 	if look {
 		have, err := pool.Array.VolumeNamed(ctx, v.Name)
 		if err == nil {
@@ -205,7 +205,7 @@ func (t *task) placeError(pool string, err error, doing string) error {
 // giveUp takes the resource back after an error that says that its volume is not to be, and returns
 // that error. Where the array has the volume all the same, or it cannot be told, the error is not final. That a node
 // cannot use its disk is final where nothing is on it.
-func (t *task) giveUp(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, cause error) error {
+func (t *task) giveUp(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessages.UsablePool, cause error) error {
 	have, err := pool.Array.VolumeNamed(ctx, v.Name)
 	if err == nil && t.ours(v, have, perhapsUnmarked) == nil {
 		if !isFinal(cause) {

@@ -9,28 +9,28 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // reserve chooses the pool of a new volume and keeps room for it.
-func (k *classes) reserve(m *messages.ReservePool) (messages.Reservation, error) {
+func (k *classes) reserve(m *poolmessages.ReservePool) (poolmessages.Reservation, error) {
 	c, err := k.find(m.Class)
 	switch {
 	case err != nil:
-		return messages.Reservation{}, volume.Invalid("parameters", "name no class that there is: "+err.Error())
+		return poolmessages.Reservation{}, volume.Invalid("parameters", "name no class that there is: "+err.Error())
 	case c.object.DeletionTimestamp != nil:
-		return messages.Reservation{}, fmt.Errorf("%w: PoolClass %s is being deleted", volume.ErrUnavailable, c.object.Name)
+		return poolmessages.Reservation{}, fmt.Errorf("%w: PoolClass %s is being deleted", volume.ErrUnavailable, c.object.Name)
 	}
 	pool, err := k.choose(c.object, m)
 	if err != nil {
-		return messages.Reservation{}, err
+		return poolmessages.Reservation{}, err
 	}
 	k.hold(m, pool)
 	return k.reservationIn(c.object, pool, m.Kind), nil
 }
 
 // hold keeps room for a volume. What the volume took a moment ago, and its array does not count yet, stays kept.
-func (k *classes) hold(m *messages.ReservePool, pool string) {
+func (k *classes) hold(m *poolmessages.ReservePool, pool string) {
 	kept := &reservation{pool: pool, bytes: m.Bytes}
 	if before := k.reservations[m.Volume]; before != nil && before.pool == pool && !before.made.IsZero() {
 		kept.bytes += before.bytes
@@ -39,7 +39,7 @@ func (k *classes) hold(m *messages.ReservePool, pool string) {
 }
 
 // reservationIn is the answer for a volume of a class.
-func (k *classes) reservationIn(c *v1alpha1.PoolClass, pool string, kind pools.Kind) messages.Reservation {
+func (k *classes) reservationIn(c *v1alpha1.PoolClass, pool string, kind pools.Kind) poolmessages.Reservation {
 	spec := c.Spec
 	protocol := pools.Protocol(spec.Protocol)
 	switch {
@@ -48,7 +48,7 @@ func (k *classes) reservationIn(c *v1alpha1.PoolClass, pool string, kind pools.K
 	case protocol == "":
 		protocol = pools.NFS
 	}
-	return messages.Reservation{
+	return poolmessages.Reservation{
 		Class: c.Name, Pool: pool, Protocol: protocol, Images: k.pools[pool] != nil && k.pools[pool].disk.Images,
 		Compress: spec.VolumeFlags.Compress, Dedupe: spec.VolumeFlags.Dedupe, Encrypt: spec.VolumeFlags.Encrypt, Extra: spec.VolumeFlags.Extra,
 	}
@@ -56,7 +56,7 @@ func (k *classes) reservationIn(c *v1alpha1.PoolClass, pool string, kind pools.K
 
 // choose returns the pool that takes a volume. One whose array has refused such volumes comes last: that may have been for
 // what was wrong with one of them, such as its size.
-func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string, error) {
+func (k *classes) choose(c *v1alpha1.PoolClass, m *poolmessages.ReservePool) (string, error) {
 	pool, err := k.chooseOf(c, m, false)
 	if err == nil {
 		return pool, nil
@@ -67,7 +67,7 @@ func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string
 	return "", err
 }
 
-func (k *classes) chooseOf(c *v1alpha1.PoolClass, m *messages.ReservePool, declining bool) (string, error) {
+func (k *classes) chooseOf(c *v1alpha1.PoolClass, m *poolmessages.ReservePool, declining bool) (string, error) {
 	groups, err := k.groups(c, m)
 	if err != nil {
 		return "", err
@@ -129,7 +129,7 @@ func (e *noPool) Error() string        { return e.why }
 func (e *noPool) Is(target error) bool { return target == e.kind }
 
 // release gives room back. What was made is counted until the array was asked anew.
-func (k *classes) release(m *messages.ReleasePool) {
+func (k *classes) release(m *poolmessages.ReleasePool) {
 	r := k.reservations[m.Volume]
 	if m.Gone && (r == nil || r.made.IsZero()) {
 		return // the task that makes it gives that back

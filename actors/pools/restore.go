@@ -12,6 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // A new claim gets the volume of a deleted one back if it asks for that with an annotation. The call for the new
@@ -55,7 +56,7 @@ func (t *task) given(ctx context.Context, n pools.NewVolume, c *claim) (v pools.
 		bound, err = t.findFor(ctx, n, c)
 	}
 	if err == nil {
-		v, err = actors.Ask(ctx, t.Root, t.Supervisor(), &messages.RestoreVolume{
+		v, err = actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.RestoreVolume{
 			Routing: routing(ctx, kindVolume, bound), Name: bound, New: n, For: c.ClaimOf,
 		})
 	}

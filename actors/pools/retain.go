@@ -18,6 +18,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // A volume whose claim was deleted is kept for a lifespan, as it is on its array. Its resource says so with the
@@ -198,7 +199,7 @@ func (t *task) stillClaimed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 
 // unused refuses to retain a volume that its array has attached somewhere, as its deletion is refused. What a
 // node does with a volume on its disk the node says, when the comment is written.
-func (t *task) unused(ctx context.Context, v *v1alpha1.PoolVolume, have array.Volume, pool messages.UsablePool) error {
+func (t *task) unused(ctx context.Context, v *v1alpha1.PoolVolume, have array.Volume, pool poolmessages.UsablePool) error {
 	if v.Spec.Protocol == v1alpha1.Local {
 		return nil
 	}
@@ -233,7 +234,7 @@ func (t *task) sameNamespace(ctx context.Context, v *v1alpha1.PoolVolume, has ow
 
 // comments writes the comment of a volume, with how long it is kept if it is retained. An array that refuses the
 // comment keeps the volume as it is.
-func (t *task) comments(ctx context.Context, v *v1alpha1.PoolVolume, id string, pool messages.UsablePool, kept *pools.Retention) error {
+func (t *task) comments(ctx context.Context, v *v1alpha1.PoolVolume, id string, pool poolmessages.UsablePool, kept *pools.Retention) error {
 	comment := t.comment(v)
 	comment.Retained = kept
 	err := pool.Array.CommentVolume(ctx, id, comment.String())

@@ -14,7 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // servers are the server records of nodes on arrays. Many volumes are attached to a node at the same
@@ -104,7 +104,7 @@ func (s *servers) leave(key serverOf, r *serverRecord) {
 
 // withServer calls attach with the ID of the server record of a node. The record exists until attach
 // has returned, unless someone else deletes it.
-func (t *task) withServer(ctx context.Context, pool messages.UsablePool, node *v1alpha1.PoolNode, protocol v1alpha1.Protocol,
+func (t *task) withServer(ctx context.Context, pool poolmessages.UsablePool, node *v1alpha1.PoolNode, protocol v1alpha1.Protocol,
 	attach func(id string) error,
 ) error {
 	key := serverOf{pool.Name, node.Name}
@@ -242,7 +242,7 @@ func isServerOf(s array.Server, name string) bool {
 
 // dropServer deletes a server record of a node to which nothing is attached any more. A record with the name
 // of another node, or of another cluster's, stays: nodes may write the ID into a resource.
-func (t *task) dropServer(ctx context.Context, pool messages.UsablePool, node, id string) error {
+func (t *task) dropServer(ctx context.Context, pool poolmessages.UsablePool, node, id string) error {
 	key := serverOf{pool.Name, node}
 	record := t.servers.enter(key)
 	defer t.servers.leave(key, record)

@@ -12,7 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // takeSnapshot takes a snapshot of a volume, or goes on where an earlier call has stopped.
@@ -257,7 +257,7 @@ func (t *task) deleteSnapshotOnArray(ctx context.Context, s *v1alpha1.PoolSnapsh
 
 // isOurs reports whether the array has the snapshot of a resource. One of its ID with another name and of
 // another volume is none: the array was set up anew.
-func (t *task) isOurs(ctx context.Context, s *v1alpha1.PoolSnapshot, pool messages.UsablePool) (bool, error) {
+func (t *task) isOurs(ctx context.Context, s *v1alpha1.PoolSnapshot, pool poolmessages.UsablePool) (bool, error) {
 	have, err := pool.Array.Snapshot(ctx, s.Status.ID)
 	switch {
 	case errors.Is(err, array.ErrNotFound):
@@ -269,7 +269,7 @@ func (t *task) isOurs(ctx context.Context, s *v1alpha1.PoolSnapshot, pool messag
 }
 
 // findSnapshot finds a snapshot whose ID was never written down. The array is asked for all of them.
-func (t *task) findSnapshot(ctx context.Context, s *v1alpha1.PoolSnapshot, pool messages.UsablePool) (id string, err error) {
+func (t *task) findSnapshot(ctx context.Context, s *v1alpha1.PoolSnapshot, pool poolmessages.UsablePool) (id string, err error) {
 	v := &v1alpha1.PoolVolume{}
 	found, err := t.read(ctx, s.Spec.VolumeName, v)
 	if err != nil || !found || v.Status.ID == "" {

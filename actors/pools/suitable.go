@@ -19,6 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // The parameters of a class need something of an array: a portal for iSCSI, a password for encryption, a license. What no
@@ -43,7 +44,7 @@ type classWants struct {
 func (k *classes) wants(name string) (w classWants) {
 	if c := k.classes[name]; c != nil {
 		w.strict = c.object.Spec.Enforcement == v1alpha1.Strict
-		w.needs = needsOf(c.object, &messages.ReservePool{})
+		w.needs = needsOf(c.object, &poolmessages.ReservePool{})
 	}
 	return w
 }
@@ -55,7 +56,7 @@ func (e *environment) wantsOf(ctx context.Context, p *v1alpha1.Pool) (w classWan
 }
 
 // needsOf returns what a new volume of a class needs of an array.
-func needsOf(c *v1alpha1.PoolClass, m *messages.ReservePool) pools.Needs {
+func needsOf(c *v1alpha1.PoolClass, m *poolmessages.ReservePool) pools.Needs {
 	protocol := cmp.Or(m.Protocol, pools.Protocol(c.Spec.Protocol), pools.NFS)
 	if m.Block {
 		protocol = pools.ISCSI
@@ -99,7 +100,7 @@ func shortly(err error) string {
 
 // took tells the pool what its array has made of a request for a volume.
 func (t *task) took(ctx context.Context, v *v1alpha1.PoolVolume, err error) {
-	m := &messages.PoolTook{Routing: routing(ctx, kindPool, v.Spec.PoolName), Needs: needsOfVolume(v)}
+	m := &poolmessages.PoolTook{Routing: routing(ctx, kindPool, v.Spec.PoolName), Needs: needsOfVolume(v)}
 	switch {
 	case kindOfVolume(v) == pools.KindLocal, err != nil && (isOpen(err) || !errors.Is(err, array.ErrDeclined)):
 		return
@@ -111,7 +112,7 @@ func (t *task) took(ctx context.Context, v *v1alpha1.PoolVolume, err error) {
 }
 
 // took takes over what the array has made of a request.
-func (p *poolActor) took(m *messages.PoolTook) {
+func (p *poolActor) took(m *poolmessages.PoolTook) {
 	before, known := p.declines[m.Needs]
 	if m.Declined == "" {
 		p.encrypts = p.encrypts || m.Needs.Encrypt
@@ -203,7 +204,7 @@ func (p *poolActor) abilities() abilities {
 
 // lacks says why a pool on an array is passed over for a volume; empty if it is not. A copy needs what its source has.
 // declining: it is not for what its array has refused.
-func (f *poolIs) lacks(c *v1alpha1.PoolClass, m *messages.ReservePool, declining bool) string {
+func (f *poolIs) lacks(c *v1alpha1.PoolClass, m *poolmessages.ReservePool, declining bool) string {
 	if m.Growth || m.Copy {
 		return ""
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // hang is how long a test waits for what must happen. In a bubble it costs nothing to wait longer, and
@@ -70,12 +71,12 @@ func (u *usablePools) Start(s *actors.Supervisor) {
 	u.supervisor = s
 	s.Spawn(classesName, actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
-		case *messages.ReservePool:
+		case *poolmessages.ReservePool:
 			if len(m.Refused)+len(m.Declined) > 0 {
 				m.Fail(fmt.Errorf("%w: the only pool has refused it", volume.ErrNoSpace))
 				return
 			}
-			m.Send(messages.Reservation{Class: "class", Pool: "pool", Protocol: pools.NFS}, nil)
+			m.Send(poolmessages.Reservation{Class: "class", Pool: "pool", Protocol: pools.NFS}, nil)
 		case *lifespanOfClass:
 			m.Send(time.Duration(u.lifespan.Load()), nil)
 		case *nameOfClass:
@@ -86,13 +87,13 @@ func (u *usablePools) Start(s *actors.Supervisor) {
 
 func (u *usablePools) Asked(m messages.Request) bool {
 	switch m := m.(type) {
-	case *messages.UsePool:
-		m.Send(messages.UsablePool{
+	case *poolmessages.UsePool:
+		m.Send(poolmessages.UsablePool{
 			Name: m.Pool, Array: u.array, PoolID: "pool-00000001", IQN: "iqn.2011-04.com.zadara:mem",
 			Portal: "10.0.0.9:3260", CHAPSecret: "chap-pool",
 		}, nil)
 		return true
-	case *messages.DoubtPool:
+	case *poolmessages.DoubtPool:
 		m.Send(struct{}{}, nil)
 		return true
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/driver/node"
 	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/pace"
@@ -175,7 +174,7 @@ type disks struct {
 }
 
 // open opens the pool in a directory. Where there was none before, the one that is there is expected from now on.
-func (d *disks) open(_ context.Context, place actorslocal.Place) (local.Dir, error) {
+func (d *disks) open(_ context.Context, place actorslocal.Place) (disk.Dir, error) {
 	notOn := d.own
 	if place.OnRootDisk {
 		notOn = nil

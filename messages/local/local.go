@@ -1,70 +1,72 @@
-package messages
+package local
 
 import (
 	"context"
 
 	"github.com/katbox/katbox/internal/local"
+	localdisk "github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
 )
 
 // MakeLocal orders a volume to be made in a pool of the node. Front -> supervisor -> volume.
 type MakeLocal struct {
-	Routing
+	messages.Routing
 	// Pool is the pool's UUID.
 	Pool string
 	New  local.NewVolume
-	Reply[local.Volume]
+	messages.Reply[local.Volume]
 }
 
 // GrowLocal orders a volume to have at least so many bytes. Front -> supervisor -> volume.
 type GrowLocal struct {
-	Routing
+	messages.Routing
 	Pool, Name string
 	Bytes      int64
-	Reply[local.Volume]
+	messages.Reply[local.Volume]
 }
 
 // CommentLocal orders a volume to have a comment, which may say that it is retained.
 // Front -> supervisor -> volume.
 type CommentLocal struct {
-	Routing
+	messages.Routing
 	Pool, Name, Comment string
-	Reply[local.Volume]
+	messages.Reply[local.Volume]
 }
 
 // SnapshotLocal orders a snapshot of a volume to be made. Front -> supervisor -> snapshot.
 type SnapshotLocal struct {
-	Routing
+	messages.Routing
 	Pool, Name, Of string
-	Reply[local.Snapshot]
+	messages.Reply[local.Snapshot]
 }
 
 // DeleteLocal orders a volume or a snapshot to be deleted. Front -> supervisor -> volume, snapshot.
 type DeleteLocal struct {
-	Routing
+	messages.Routing
 	Pool, Name string
 	// Snapshot: it is a snapshot.
 	Snapshot bool
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // LocalPools asks what pools there are. Front -> keeper.
 type LocalPools struct {
 	// Usable: only those whose disks are there. Missing: also the directories that were no pool since the start.
 	Usable, Missing bool
-	Reply[[]local.Pool]
+	messages.Reply[[]local.Pool]
 }
 
 // UseLocal asks for a pool's directory, to read or change something there: that of the pool with a UUID, or, where
 // that is not known, of the pool that has what is called Name. Task, front -> keeper.
 type UseLocal struct {
 	Pool, Name string
-	Reply[UsableLocal]
+	messages.Reply[UsableLocal]
 }
 
 // UsableLocal answers UseLocal.
 type UsableLocal struct {
-	local.Dir
+	localdisk.Dir
 	// UUID is the pool's.
 	UUID string
 	// Release is called once the directory is not used any more.
@@ -77,7 +79,7 @@ type UsableLocal struct {
 type ReserveLocal struct {
 	Pool   string
 	Record local.Record
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // SettleLocal says what the record of a volume or a snapshot is now. Task -> keeper.
@@ -90,7 +92,7 @@ type SettleLocal struct {
 // nothing is, until SettleLocal or ForgetLocal. Task -> keeper.
 type ClaimLocal struct {
 	Pool, Name string
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // ForgetLocal says that a volume or a snapshot is gone. Task -> keeper.
@@ -103,7 +105,7 @@ type ListLocal struct {
 	Only        string
 	Snapshots   bool
 	Limit       int
-	Reply[[]LocalName]
+	messages.Reply[[]LocalName]
 }
 
 // LocalName is what the keeper knows of a volume or a snapshot.
@@ -115,14 +117,16 @@ type LocalName struct {
 
 // RetainedLocal asks for the volumes that are kept without a claim, the one that was retained last first. The answer
 // is not changed by anyone. Front -> keeper.
-type RetainedLocal struct{ Reply[[]volume.Description] }
+type RetainedLocal struct {
+	messages.Reply[[]volume.Description]
+}
 
 // ReadLocal asks for permission to read a volume that is kept without a claim, until EndReadLocal. It is refused with
 // [volume.ErrNotFound] where no pool has such a volume, and with [volume.ErrNotRetained] or [volume.ErrGone] where it
 // is retained no more. Front -> keeper.
 type ReadLocal struct {
 	Name string
-	Reply[LocalLease]
+	messages.Reply[LocalLease]
 }
 
 // LocalLease answers ReadLocal.
@@ -130,7 +134,7 @@ type LocalLease struct {
 	UsableLocal
 	volume.Description
 	// Open opens the files of the volume. It reaches the disk.
-	Open local.OpenTree
+	Open localdisk.OpenTree
 	// Lost ends when a claim gets the volume back, when it is deleted, or when its disk is away; its cause says which.
 	// The reader then ends within seconds: a stage and a deletion of an image wait for that, but not for long.
 	Lost context.Context
@@ -143,7 +147,7 @@ type EndReadLocal struct{ Begun *ReadLocal }
 // nil if there is none. Task -> keeper.
 type UnshowLocal struct {
 	Name string
-	Reply[<-chan struct{}]
+	messages.Reply[<-chan struct{}]
 }
 
 // LocalUnfinished names what earlier runs have begun to make or to delete in a pool that was opened. Keeper ->

@@ -1,70 +1,71 @@
-package messages
+package pools
 
 import (
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/messages"
 )
 
 // CreateVolume orders a volume to be made in a pool. Front -> supervisor -> volume.
 type CreateVolume struct {
-	Routing
+	messages.Routing
 	New pools.NewVolume
-	Reply[pools.Volume]
+	messages.Reply[pools.Volume]
 }
 
 // RemoveVolume orders a volume to be deleted, on its array too. The supervisor refuses it while the
 // volume is attached or has snapshots. Front -> supervisor -> volume.
 type RemoveVolume struct {
-	Routing
+	messages.Routing
 	// Name is the volume's.
 	Name string
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // GrowVolume orders a volume to have a size within bounds, in bytes; 0 sets no bound.
 // Front -> supervisor -> volume.
 type GrowVolume struct {
-	Routing
+	messages.Routing
 	Name            string
 	Required, Limit int64
-	Reply[pools.Volume]
+	messages.Reply[pools.Volume]
 }
 
 // AttachVolume orders a volume to be attached to a node. The supervisor refuses it while the volume is
 // attached elsewhere and is not shared. Front -> supervisor -> attachment.
 type AttachVolume struct {
-	Routing
+	messages.Routing
 	New pools.NewAttachment
-	Reply[pools.Attachment]
+	messages.Reply[pools.Attachment]
 }
 
 // DetachVolume orders a volume to be detached from a node. Front -> supervisor -> attachment.
 type DetachVolume struct {
-	Routing
+	messages.Routing
 	Volume, Node string
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // TakeSnapshot orders a snapshot of a volume. Front -> supervisor -> snapshot.
 type TakeSnapshot struct {
-	Routing
+	messages.Routing
 	// Name is the one by which CSI asks, Volume the volume's name.
 	Name, Volume string
-	Reply[pools.Snapshot]
+	messages.Reply[pools.Snapshot]
 }
 
 // RemoveSnapshot orders a snapshot to be deleted, on its array too. Front -> supervisor -> snapshot.
 type RemoveSnapshot struct {
-	Routing
+	messages.Routing
 	// Name is the snapshot's.
 	Name string
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // FindVolume asks for a volume by its name. Front -> supervisor.
 type FindVolume struct {
 	Name string
-	Reply[pools.Volume]
+	messages.Reply[pools.Volume]
 }
 
 // ListVolumes asks for the volumes that there are on arrays. Front -> supervisor.
@@ -72,7 +73,7 @@ type ListVolumes struct {
 	// Kind of pools that the volumes are in; empty means all.
 	Kind pools.Kind
 	Page pools.Page
-	Reply[VolumePage]
+	messages.Reply[VolumePage]
 }
 
 // VolumePage answers ListVolumes.
@@ -88,7 +89,7 @@ type ListSnapshots struct {
 	// Kind of pools that the snapshots are in; empty means all.
 	Kind pools.Kind
 	Page pools.Page
-	Reply[SnapshotPage]
+	messages.Reply[SnapshotPage]
 }
 
 // SnapshotPage answers ListSnapshots.
@@ -101,9 +102,9 @@ type SnapshotPage struct {
 // UsePool asks for a pool's array, to change something there. It is refused while the pool cannot be
 // reached, is not the array that it was, or has not been imported. Task -> supervisor -> pool.
 type UsePool struct {
-	Routing
+	messages.Routing
 	Pool string
-	Reply[UsablePool]
+	messages.Reply[UsablePool]
 }
 
 // UsablePool answers UsePool.
@@ -122,19 +123,19 @@ type UsablePool struct {
 // DoubtPool says that a call of a pool's array got no answer, so that the array is asked at once how
 // it is. Task -> supervisor -> pool.
 type DoubtPool struct {
-	Routing
+	messages.Routing
 	Err error
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // PoolTook says what the array of a pool has made of a request for a volume: one that it refused may be refused again.
 // Task -> supervisor -> pool.
 type PoolTook struct {
-	Routing
+	messages.Routing
 	Needs pools.Needs
 	// Declined is why the array refused it; empty where it made the volume.
 	Declined string
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // ReservePool asks for a pool with room for a new volume, or for the growth of one, and reserves that there until
@@ -165,7 +166,7 @@ type ReservePool struct {
 	Declined map[string]string
 	// Growth: the volume is there, in Pool, and is to have so many bytes more. What is kept free of new volumes is for it.
 	Growth bool
-	Reply[Reservation]
+	messages.Reply[Reservation]
 }
 
 // Reservation answers ReservePool.
@@ -197,5 +198,5 @@ type ClassCapacity struct {
 	Near [][]string
 	// Block: it is asked for block devices.
 	Block bool
-	Reply[pools.Capacity]
+	messages.Reply[pools.Capacity]
 }

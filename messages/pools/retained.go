@@ -1,15 +1,16 @@
-package messages
+package pools
 
 import (
 	"time"
 
 	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/messages"
 )
 
 // EndRetained orders a retained volume to be deleted for good. One that is not retained any more stays.
 // Classes -> supervisor -> volume.
 type EndRetained struct {
-	Routing
+	messages.Routing
 	// Name is the volume's.
 	Name string
 	// Since is when its claim was deleted: the order is about that deletion.
@@ -19,17 +20,17 @@ type EndRetained struct {
 	// Reason is one word, Why a sentence.
 	Reason pools.End
 	Why    string
-	Reply[struct{}]
+	messages.Reply[struct{}]
 }
 
 // RestoreVolume orders a retained volume to be given to a claim, or what an earlier such order has begun to be
 // finished. Task -> supervisor -> volume.
 type RestoreVolume struct {
-	Routing
+	messages.Routing
 	// Name is the volume's.
 	Name string
 	// New is what the claim asks for, and For the claim.
 	New pools.NewVolume
 	For pools.ClaimOf
-	Reply[pools.Volume]
+	messages.Reply[pools.Volume]
 }

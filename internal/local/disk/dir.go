@@ -1,49 +1,13 @@
-package local
+package disk
 
 import (
-	"cmp"
 	"context"
-	"time"
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/volume"
 )
-
-// State is how far a volume or a snapshot is, as its record says.
-type State string
-
-// The states.
-const (
-	// Making: its data is being made. What an unfinished attempt has left is made anew.
-	Making State = "making"
-	Ready  State = "ready"
-	// Deleting: it is on its way to the trash, whatever happens.
-	Deleting State = "deleting"
-)
-
-// Record is what is durably known of a volume or a snapshot. At rest it is all that is known.
-type Record struct {
-	Name  string `json:"name"`
-	State State  `json:"state"`
-	// Of is the volume that this is a snapshot of; empty for a volume.
-	Of string `json:"of,omitempty"`
-	// Size is the bytes that are promised to it. GrowsFrom is the size that it had before a growth that is not over;
-	// 0 for none. Block and FSType are how pods see it.
-	Size      int64     `json:"size"`
-	GrowsFrom int64     `json:"growsFrom,omitempty"`
-	Block     bool      `json:"block,omitempty"`
-	FSType    string    `json:"fsType,omitempty"`
-	Comment   string    `json:"comment,omitempty"`
-	Source    Source    `json:"source,omitzero"`
-	Created   time.Time `json:"created"`
-}
-
-// Has returns the size that its data has for certain.
-func (r Record) Has() int64 { return cmp.Or(r.GrowsFrom, r.Size) }
-
-// IsSnapshot reports whether the record is a snapshot's.
-func (r Record) IsSnapshot() bool { return r.Of != "" }
 
 // Shown are the files of a volume, for those who read them.
 type Shown interface {
@@ -55,17 +19,7 @@ type Shown interface {
 }
 
 // OpenTree opens the files of a volume with this record.
-type OpenTree func(ctx context.Context, r Record) (*files.Tree, error)
-
-// ErrUnwritable is a [volume.ErrUnavailable]: nothing can be written to the disk of a pool, or not what a volume is made of.
-// What is on it can be read.
-var ErrUnwritable error = unwritable{}
-
-type unwritable struct{}
-
-func (unwritable) Error() string { return "nothing can be written to its disk" }
-
-func (unwritable) Is(target error) bool { return target == volume.ErrUnavailable }
+type OpenTree func(ctx context.Context, r local.Record) (*files.Tree, error)
 
 // Dir is a pool's directory that was opened: what is done on the disk and with its mounts. Volumes and snapshots
 // share one namespace of names. Every call may be repeated, also after a crash at any point of an earlier one.
@@ -73,9 +27,9 @@ func (unwritable) Is(target error) bool { return target == volume.ErrUnavailable
 // another. What hangs holds up nothing else.
 type Dir interface {
 	// Describe says what was found when it was opened, except Class and Provisioned. Failed is what the last Look has found.
-	Describe() Pool
+	Describe() local.Pool
 	// Look asks how full the disk is; not more is free than inodes are for. It writes a little, so that it learns, now or the
-	// next time, that the disk takes no writes: then the error is [ErrUnwritable], and the rest is right. It is
+	// next time, that the disk takes no writes: then the error is [local.ErrUnwritable], and the rest is right. It is
 	// [volume.ErrUnavailable] where the directory of the pool is not there any more.
 	Look() (total, free int64, err error)
 	// Close gives the directory back. It is called once, after all other calls.
@@ -83,21 +37,21 @@ type Dir interface {
 
 	// Records returns those of all volumes and snapshots; Load one of them, or [volume.ErrNotFound], or
 	// [volume.ErrUnavailable] where the disk cannot be read.
-	Records() ([]Record, error)
-	Load(name string) (Record, error)
+	Records() ([]local.Record, error)
+	Load(name string) (local.Record, error)
 	// Save is durable when it returns; so is Forget, of a record that may be gone already. [volume.ErrNoSpace]: the disk
-	// is full. [ErrUnwritable]: nothing has changed.
-	Save(Record) error
+	// is full. [local.ErrUnwritable]: nothing has changed.
+	Save(local.Record) error
 	Forget(name string) error
 
 	// Make makes the data of a new volume or a snapshot. It begins with removing what an unfinished Make has left.
 	// [volume.ErrNoSpace]: there is no room for it.
-	Make(ctx context.Context, r Record) error
+	Make(ctx context.Context, r local.Record) error
 	// Grow makes a volume's data as large as its record says, wherever it is mounted. A file system that is mounted
 	// nowhere grows with the next Stage and the Grow after that. [volume.ErrNoSpace]: there is no room for it.
-	Grow(ctx context.Context, r Record) error
+	Grow(ctx context.Context, r local.Record) error
 	// Trash moves the data of what is mounted nowhere to the trash; data that is not there is there.
-	Trash(r Record) error
+	Trash(r local.Record) error
 	// Erase frees the space of what is in the trash.
 	Erase(ctx context.Context) error
 
@@ -107,11 +61,11 @@ type Dir interface {
 	// Stage makes a volume appear at a path: its file system, or at the file device in it the node of its disk. That
 	// it is there already is no error; [volume.ErrConflict] if it is there with other flags, [attach.ErrNotOurs] if
 	// something else is.
-	Stage(ctx context.Context, r Record, path string, options []string, readOnly bool) error
+	Stage(ctx context.Context, r local.Record, path string, options []string, readOnly bool) error
 	// Show makes the files of a volume that is staged nowhere readable, until the Shown has ended. They are not changed.
 	// Of one volume there is one Shown at a time, and no Stage, Make or Trash comes before its End.
 	// [volume.ErrInvalid]: volumes of its kind are not read, or this one cannot be without a change.
-	Show(ctx context.Context, r Record) (Shown, error)
+	Show(ctx context.Context, r local.Record) (Shown, error)
 	// Stats measures a volume that is mounted at a path.
-	Stats(r Record, path string) (volume.Stats, error)
+	Stats(r local.Record, path string) (volume.Stats, error)
 }

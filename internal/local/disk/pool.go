@@ -49,7 +49,7 @@ type Config struct {
 	Log   logr.Logger
 }
 
-// Pool is an open pool. See [local.Dir] for who may call what at the same time.
+// Pool is an open pool. See [Dir] for who may call what at the same time.
 type Pool struct {
 	Config
 	path     string
@@ -73,7 +73,7 @@ type Pool struct {
 	projects map[string]project
 }
 
-var _ local.Dir = (*Pool)(nil)
+var _ Dir = (*Pool)(nil)
 
 // backend keeps the data of volumes and snapshots; places are in the pool's directory.
 type backend interface {

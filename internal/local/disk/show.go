@@ -23,7 +23,7 @@ const restoreIt = "; a new claim with the annotation pools.katbox.io/restore get
 // Show makes the files of a volume readable that is staged nowhere. The error is a [volume.ErrInvalid] for a block
 // volume, which has no files, and for an image that cannot be mounted as it is; [volume.ErrUnavailable] while the
 // former device of an image is still there, and where the node has no device for it.
-func (p *Pool) Show(ctx context.Context, r local.Record) (local.Shown, error) {
+func (p *Pool) Show(ctx context.Context, r local.Record) (Shown, error) {
 	if err := checkName(r.Name); err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func startLocalNode(t *testing.T, path string, backend local.Backend) *actorsloc
 	found := make(chan struct{}, 1)
 	n, err := actorslocal.Start(actorslocal.Config{
 		Places: []actorslocal.Place{{Class: localClass, Path: path, Backend: backend}},
-		Open: func(_ context.Context, p actorslocal.Place) (local.Dir, error) {
+		Open: func(_ context.Context, p actorslocal.Place) (localdisk.Dir, error) {
 			return localdisk.Open(p.Path, localdisk.Config{
 				Class: p.Class, Backend: p.Backend, Expect: p.UUID, Projects: projects, Locations: locations, Log: log,
 			})
