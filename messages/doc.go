@@ -26,7 +26,7 @@
 //	+---------------------------+ -------------> | recorder |
 //	                                             +----------+
 //
-// In the controller of the pools:
+// In the controller of the pools, in the package messages/pools:
 //
 //	gRPC handlers                                   watches of resources
 //	  | CreateVolume, RemoveVolume, GrowVolume,       |
@@ -67,7 +67,7 @@
 //	| one for each that is measured; its task |
 //	+-----------------------------------------+
 //
-// On a node with pools on its disks:
+// On a node with pools on its disks, in the package messages/local:
 //
 //	gRPC handlers              the controller's questions
 //	  | StageVolume, ...         | MakeLocal, GrowLocal, CommentLocal,     | LocalPools, ListLocal,

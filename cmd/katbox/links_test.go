@@ -20,6 +20,7 @@ func TestLinksNoClientGo(t *testing.T) {
 		for _, not := range []string{
 			"k8s.io/client-go", "k8s.io/api/", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime",
 			"github.com/katbox/katbox/internal/gateway", "github.com/katbox/katbox/internal/pools/v1alpha1",
+			"github.com/katbox/katbox/internal/array", "github.com/katbox/katbox/actors/pools", "github.com/katbox/katbox/messages/pools",
 		} {
 			if strings.HasPrefix(pkg, not) {
 				t.Errorf("the daemon links %s", pkg)

@@ -1,3 +1,5 @@
+// Package local holds what the actors of pools on a node's own disks say to one another. The picture is in the package
+// messages. Only the daemon links it.
 package local
 
 import (

@@ -1,3 +1,5 @@
+// Package pools holds what the actors of the controller of the pools say to one another. The picture is in the package
+// messages. No other program links it.
 package pools
 
 import (
