@@ -182,7 +182,7 @@ func TestDetachWhileStopping(t *testing.T) {
 		go func() { ended <- h.node.Unpublish(t.Context(), lookingID, h.target(lookingPod, "mount")) }()
 		synctest.Wait()
 		h.restart()
-		wantError(t, <-ended, volume.ErrUncertain)
+		wantError(t, <-ended, volume.ErrUnfinished)
 		h.mounter.fail(nil, nil)
 		h.wantMarker("after the start")
 		h.detach()
