@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -67,10 +68,13 @@ func complete(ctx context.Context, words []string, stdout io.Writer) int {
 	defer cancel()
 	found := fmt.Appendf(nil, ":%d\n", noFiles)
 	if self, err := os.Executable(); err == nil {
+		var out bytes.Buffer
 		cmd := exec.CommandContext(ctx, self, append([]string{candidatesVerb}, words...)...)
+		// Standard error is no pipe: what the login leaves running, such as an agent, may have it open for days.
+		cmd.Stdout = &out
 		runAlone(cmd)
-		if out, err := cmd.Output(); err == nil {
-			found = out
+		if err := cmd.Run(); err == nil {
+			found = out.Bytes()
 		}
 	}
 	_, _ = stdout.Write(found) // a shell that has gone needs nothing

@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -74,6 +76,43 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	code := run(t.Context(), []string{"kubectl-katbox", "__complete", "--kubeconfig", path, "rm", names[2]}, strings.NewReader(""), &out, &out)
 	if code != 0 || !strings.HasPrefix(out.String(), names[2]+"\t") || !strings.HasSuffix(out.String(), "\n:4\n") {
 		t.Errorf("code %d: %s", code, &out)
+	}
+}
+
+// TestCompletionWithAProgramThatStaysBehind: what the program for the credentials leaves running, which may write
+// errors for as long as it likes, keeps nobody waiting, and what was found is offered.
+func TestCompletionWithAProgramThatStaysBehind(t *testing.T) {
+	c, names := nightly(t)
+	for what, start := range map[string]string{"in its group": "sleep 600", "in a session of its own": "setsid sleep 600"} {
+		t.Run(what, func(t *testing.T) {
+			pid := filepath.Join(t.TempDir(), "pid")
+			path := kubeconfigOf(t, c, start+` >/dev/null & echo $! >>`+pid+`
+echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"vic"}}'`)
+			var out strings.Builder
+			answered := make(chan int, 1)
+			go func() {
+				answered <- run(t.Context(), []string{"kubectl-katbox", "__complete", "--kubeconfig", path, "rm", names[2]},
+					strings.NewReader(""), &out, &out)
+			}()
+			select {
+			case <-answered:
+			case <-time.After(time.Minute):
+				t.Error("the shell waits for what stayed behind")
+			}
+			text, err := os.ReadFile(pid)
+			must(t, err)
+			for _, one := range strings.Fields(string(text)) {
+				number, err := strconv.Atoi(one)
+				must(t, err)
+				_ = syscall.Kill(number, syscall.SIGKILL) // it may have ended with its group
+			}
+			if t.Failed() {
+				<-answered
+			}
+			if !strings.HasPrefix(out.String(), names[2]+"\t") || !strings.HasSuffix(out.String(), "\n:4\n") {
+				t.Errorf("offered %q", &out)
+			}
+		})
 	}
 }
 
