@@ -46,8 +46,8 @@ func TestClientKnowsACutStream(t *testing.T) {
 		"no length of a range":        {plain(ok + "Content-Range: bytes 5-8/9\r\n\r\nbody"), BytesQuery{}, ""},
 		"nothing says the length":     {plain(ok + "\r\nbody"), BytesQuery{}, "after 4 bytes"},
 		"an archive":                  {seal("body", sealed.Notes{}), BytesQuery{Archive: true}, ""},
-		"an archive of other bytes":   {seal("bodies", sealed.Notes{}), BytesQuery{Archive: true}, "after 4 bytes"},
-		"an archive of wrong bytes":   {seal("bodx", sealed.Notes{}), BytesQuery{Archive: true}, "after 4 bytes"},
+		"an archive of other bytes":   {seal("bodies", sealed.Notes{}), BytesQuery{Archive: true}, "4 bytes with the checksum"},
+		"an archive of wrong bytes":   {seal("bodx", sealed.Notes{}), BytesQuery{Archive: true}, "4 bytes with the checksum"},
 		"an archive without its end":  {plain(chunked + "0\r\n\r\n"), BytesQuery{Archive: true}, "after 0 bytes"},
 		"an archive that is not good": {seal("body", sealed.Notes{Fault: "changed"}), BytesQuery{Archive: true}, "changed"},
 	} {

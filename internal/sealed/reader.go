@@ -10,12 +10,13 @@ import (
 	"io"
 )
 
-// ErrNoSeal: the body ended without its seal, so it was cut; or its seal is that of other bytes.
+// ErrNoSeal: the body ended without its seal, so it was cut. What came until then is good.
 var ErrNoSeal = errors.New("its end does not say that it is complete")
 
-// FaultError is the end of a body that came whole and is not what it should be.
+// FaultError is the end of a body that is not what it should be: a file changed while it was read, or other bytes came
+// than were sent. Nothing goes on behind such a body: its seal says that something in it is bad, and not what.
 type FaultError struct {
-	// Fault is that of the [Notes].
+	// Fault is that of the [Notes], or says which bytes came.
 	Fault string
 }
 
@@ -70,11 +71,11 @@ func (r *Reader) end(err error) error {
 	if len(last) < Size || json.Unmarshal(bytes.TrimRight(last, "\x00"), &is) != nil || is.Word != r.want.Word {
 		return ErrNoSeal
 	}
+	r.notes = is.bounded()
 	if is.Bytes != r.want.Bytes || is.Sum != r.want.Sum {
-		return fmt.Errorf("%w: %d bytes with the checksum %08x came, and %d with %08x were sent", ErrNoSeal, r.want.Bytes, r.want.Sum,
+		r.notes.Fault = fmt.Sprintf("%d bytes with the checksum %08x came, and %d with %08x were sent", r.want.Bytes, r.want.Sum,
 			is.Bytes, is.Sum)
 	}
-	r.notes = is.bounded()
 	if r.notes.Fault != "" {
 		return &FaultError{r.notes.Fault}
 	}

@@ -94,12 +94,14 @@ func TestOtherBytes(t *testing.T) {
 	for at := 0; at < 5000+len(`{"seal":"abcdefghijklmnopqrst","bytes":5000,`); at += 5 {
 		changed := bytes.Clone(whole)
 		changed[at] ^= 1
-		if _, err := io.Copy(io.Discard, NewReader(bytes.NewReader(changed), word)); !errors.Is(err, ErrNoSeal) {
+		_, err := io.Copy(io.Discard, NewReader(bytes.NewReader(changed), word))
+		if other := errors.As(err, new(*FaultError)); !other && (at < 5000 || !errors.Is(err, ErrNoSeal)) {
 			t.Fatalf("byte %d is another one: %v", at, err)
 		}
 	}
 	for what, other := range map[string][]byte{"bytes are missing": whole[1:], "more bytes": append([]byte("x"), whole...)} {
-		if _, err := io.Copy(io.Discard, NewReader(bytes.NewReader(other), word)); !errors.Is(err, ErrNoSeal) {
+		r := NewReader(bytes.NewReader(other), word)
+		if _, err := io.Copy(io.Discard, r); !errors.As(err, new(*FaultError)) || r.Notes().Fault == "" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -201,7 +201,10 @@ func (c *copying) toStdout(ctx context.Context) error {
 	progress := c.progress(in.next, in.stream.Size)
 	err = copyTo(c.s.Stdout, io.TeeReader(in, progress))
 	progress.End()
-	if err != nil {
+	switch {
+	case isBad(err):
+		return fmt.Errorf("%w; something in the %d bytes that were written is wrong: to begin anew, repeat the command", err, in.next-c.from)
+	case err != nil:
 		return fmt.Errorf("%w; %d bytes were written: to go on behind them, repeat the command with --from %d", err, in.next, in.next)
 	}
 	c.noteEnd(in)

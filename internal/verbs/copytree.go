@@ -83,7 +83,7 @@ func (t *newTree) run(ctx context.Context) error {
 	})
 	progress.End()
 	if err != nil && !errors.As(err, new(*unpack.LeftOutError)) {
-		return t.keep(err, from.Next+report.Next)
+		return t.keep(err, from.Next+report.Next, in.isBadFor(err))
 	}
 	if err := t.finish(err == nil); err != nil {
 		return err
@@ -172,10 +172,15 @@ func removeAll(dir string) error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// keep says how far a copy came that failed, and what to do. Unpacking has saved that.
-func (t *newTree) keep(why error, next int64) error {
-	if next == 0 {
+// keep says how far a copy came that failed, and what to do. Unpacking has saved that. bad says that something in it is
+// wrong.
+func (t *newTree) keep(why error, next int64, bad bool) error {
+	switch {
+	case next == 0:
 		return errors.Join(why, removeAll(t.partial), os.Remove(t.file.Name()))
+	case bad:
+		why = fmt.Errorf("%w; something in %s is wrong: to begin anew, repeat the command", why, Quoted(t.partial))
+		return errors.Join(why, t.file.Truncate(0))
 	}
 	return fmt.Errorf("%w; %s holds what was in the first %s: to go on, repeat the command", why, Quoted(t.partial), terminal.Size(next))
 }

@@ -58,7 +58,11 @@ func (d *download) run(ctx context.Context) error {
 	progress := d.progress(in.next, in.stream.Size)
 	err = d.write(io.TeeReader(in, progress), in.next)
 	progress.End()
-	if err != nil {
+	switch {
+	case isBad(err):
+		err = fmt.Errorf("%w; something in %s is wrong: to begin anew, repeat the command", err, Quoted(d.partial))
+		return errors.Join(err, os.Truncate(d.state, 0))
+	case err != nil:
 		return fmt.Errorf("%w; %s holds the first %s: to go on, repeat the command", err, Quoted(d.partial), terminal.Size(in.next))
 	}
 	return d.finish(in)

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"syscall"
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/sealed"
 )
 
 // source reads a file or an archive to its end, also if the daemon or the gateway restarts meanwhile,
@@ -22,6 +25,18 @@ type source struct {
 	stalled time.Time
 	// answered: since then there was an answer, which was cut at the same byte.
 	answered bool
+	// failed is the error that ended it before its end.
+	failed error
+}
+
+// isBad reports whether something is wrong in an archive that has come to its end: what is there of it is no beginning
+// to go on behind.
+func isBad(err error) bool { return errors.As(err, new(*sealed.FaultError)) }
+
+// isBadFor reports whether something is wrong in an archive that could not be unpacked to its end. It is not if the
+// stream was cut, or if the destination is what failed.
+func (r *source) isBadFor(err error) bool {
+	return isBad(err) || r.failed == nil && r.ctx.Err() == nil && !errors.As(err, new(syscall.Errno))
 }
 
 // open begins to read from a volume.
@@ -42,13 +57,16 @@ func (r *source) Read(p []byte) (int, error) {
 			r.stalled = time.Time{}
 		}
 		if !errors.Is(err, api.ErrCut) || r.ctx.Err() != nil {
+			if !errors.Is(err, io.EOF) {
+				r.failed = err
+			}
 			return n, err
 		}
 		if n > 0 {
 			return n, nil // the stream says again that it was cut
 		}
-		if err := r.again(err); err != nil {
-			return 0, err
+		if r.failed = r.again(err); r.failed != nil {
+			return 0, r.failed
 		}
 	}
 }
