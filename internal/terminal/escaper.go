@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -206,6 +207,10 @@ func harmless(parameters []byte) bool {
 			follow = map[int]int{5: 2, 2: 4}[number(all[0])]
 		}
 		if follow == 0 || follow > len(all) {
+			return false
+		}
+		// A terminal that knows no colors of lines takes what follows for faces.
+		if n == 58 && slices.ContainsFunc(all[:follow], func(b []byte) bool { return number(b) == 8 }) {
 			return false
 		}
 		all = all[follow:]

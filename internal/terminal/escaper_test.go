@@ -25,9 +25,11 @@ func TestEscaper(t *testing.T) {
 		"\x1b[38:2::1:2:3mx":                    "\x1b[38:2::1:2:3mx\x1b[0m",
 		"\x1b[01;31m\x1b[Kerror\x1b[m\x1b[0K\n": "\x1b[01;31merror\x1b[m\n\x1b[0m",
 		// What hides text, and what is no color.
-		"\x1b[8mhidden":                         `\x1b[8mhidden`,
-		"\x1b[1;08m":                            `\x1b[1;08m`,
-		"\x1b[38;5m":                            `\x1b[38;5m`,
+		"\x1b[8mhidden": `\x1b[8mhidden`,
+		"\x1b[1;08m":    `\x1b[1;08m`,
+		"\x1b[38;5m":    `\x1b[38;5m`,
+		// A terminal that knows no colors of lines takes the rest for faces.
+		"\x1b[58;5;8mx":                         `\x1b[58;5;8mx`,
 		"\x1b[38;8mx":                           `\x1b[38;8mx`,
 		"\x1b[38;2;1;1m":                        `\x1b[38;2;1;1m`,
 		"\x1b[108m\x1b[0000m":                   `\x1b[108m\x1b[0000m`,
