@@ -112,7 +112,7 @@ func TestACutCopyOfADirectoryBeginsAnew(t *testing.T) {
 	}{
 		"another archive": {flag: "--exclude=*.tmp"},
 		"with links":      {flag: "--symlinks=keep"},
-		"a killed copy":   {state: func(path string) error { return os.Truncate(path, 0) }},
+		"a cut line":      {state: func(path string) error { return os.Truncate(path, 5) }},
 		"no sense":        {state: func(path string) error { return os.WriteFile(path, []byte("\"x\"\n-5\nskip"), 0o600) }},
 	} {
 		t.Run(what, func(t *testing.T) {

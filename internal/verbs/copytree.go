@@ -22,7 +22,7 @@ type newTree struct {
 	*copying
 	dest, partial string
 	// file is beside the directory. It has a line for each checkpoint, of which the last is the one. ours says
-	// that it was there before, and end where the next line goes.
+	// that it had one before, so the directory is a copy's, and end where the next line goes.
 	file *os.File
 	ours bool
 	end  int64
@@ -41,8 +41,8 @@ const longestState = 4 << 20
 // newTree copies a directory to dest, which does not exist.
 func (c *copying) newTree(ctx context.Context, dest string) error {
 	partial, name := partialNames(dest)
-	_, err := os.Lstat(name)
-	t := &newTree{copying: c, dest: dest, partial: partial, ours: err == nil}
+	t := &newTree{copying: c, dest: dest, partial: partial}
+	var err error
 	t.file, err = openOwn(name, os.O_CREATE, 0o600)
 	switch {
 	case errors.Is(err, errBusy):
@@ -51,9 +51,11 @@ func (c *copying) newTree(ctx context.Context, dest string) error {
 		return err
 	}
 	defer t.file.Close()
-	if info, err := t.file.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := t.file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		return errors.Join(err, fmt.Errorf("%s is not a file: remove it", Quoted(name)))
 	}
+	t.ours = info.Size() > 0
 	return t.run(ctx)
 }
 
@@ -126,7 +128,12 @@ func (t *newTree) save(s state) error {
 	}
 	t.end += int64(len(line))
 	// Lines of before that are in the rest are good too, if this one is not whole.
-	return t.file.Truncate(t.end)
+	if err := t.file.Truncate(t.end); err != nil || t.ours {
+		return err
+	}
+	// The first line says that what comes into the directory is a copy's, after a power cut too.
+	t.ours = true
+	return t.file.Sync()
 }
 
 // begin prepares the directory for what comes, from a place of the archive on.
@@ -135,7 +142,7 @@ func (t *newTree) begin(next int64) error {
 	switch {
 	case err == nil && !info.IsDir():
 		return fmt.Errorf("%s is not a directory, and nothing is followed: remove it", Quoted(t.partial))
-	case err == nil && !t.ours:
+	case err == nil && !t.ours && os.Remove(t.partial) != nil: // One that is empty may be that of a copy, and is no loss.
 		return errors.Join(fmt.Errorf("%s exists already, and is not the beginning of a copy: remove it", Quoted(t.partial)),
 			os.Remove(t.file.Name()))
 	case errors.Is(err, fs.ErrNotExist) && next > 0:
@@ -143,7 +150,7 @@ func (t *newTree) begin(next int64) error {
 	case err == nil && next > 0:
 		t.note("%s is there: going on after %s", Quoted(t.partial), terminal.Size(next))
 		return nil
-	case err == nil:
+	case err == nil && t.ours:
 		t.note("%s is not the beginning of this copy, or not known well enough: beginning anew", Quoted(t.partial))
 		err = removeAll(t.partial)
 	}
@@ -153,7 +160,7 @@ func (t *newTree) begin(next int64) error {
 	if err != nil {
 		return err
 	}
-	t.end = 0
+	t.end, t.ours = 0, false
 	return t.file.Truncate(0)
 }
 

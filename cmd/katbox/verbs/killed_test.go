@@ -218,9 +218,7 @@ func TestACopyThatCannotGoOnSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if err := os.Truncate(c.dest+".partial.etag", 0); err != nil {
-		t.Fatal(err)
-	}
+	write(t, c.dest+".partial.etag", "damaged")
 	c.mu.Lock()
 	c.front = nil
 	c.mu.Unlock()
@@ -228,4 +226,42 @@ func TestACopyThatCannotGoOnSaysSo(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	c.wantAll(t)
+}
+
+// TestACopyKilledBeforeItBeganDeletesNothing: a directory that was there before the first copy stays, though a killed copy
+// has left its file beside it.
+func TestACopyKilledBeforeItBeganDeletesNothing(t *testing.T) {
+	for what, there := range map[string]func(t *testing.T, c *copies){
+		"when the copy begins": func(t *testing.T, c *copies) { write(t, c.dest+".partial/mine", "mine") },
+		"when it is repeated":  func(*testing.T, *copies) {},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := newCopies(t)
+			there(t, c)
+			c.stall(0, nil)
+			cmd := c.start(t)
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			for asked := false; !asked; asked = c.streams() > 0 {
+				select {
+				case err := <-ended: // It has refused at once.
+					ended <- err
+					asked = true
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+			_ = cmd.Process.Kill()
+			<-ended
+			c.mu.Lock()
+			c.front = nil
+			c.mu.Unlock()
+			_ = os.Remove(c.dest + ".partial")
+			write(t, c.dest+".partial/mine", "mine")
+			r := katbox(t, "cp", "etl/nightly", c.dest)
+			if r.code != verbs.CodeFailed || !strings.Contains(r.stderr, "exists already, and is not the beginning of a copy") {
+				t.Errorf("%+v", r)
+			}
+			verbstest.WantFile(t, c.dest+".partial/mine", "mine")
+		})
+	}
 }
