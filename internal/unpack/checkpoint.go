@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -48,6 +49,22 @@ type OpenDirectory struct {
 	ModTime time.Time `json:"mtime,omitzero"`
 }
 
+// partialForm is what Checkpoint.Partial looks like. No other file is taken for one that is not complete, and removed.
+var partialForm = regexp.MustCompile(`^\.katbox-[A-Z2-7]{26}\.partial$`)
+
+// Check returns why no call has saved c. It may have been damaged, or made by somebody else.
+func (c Checkpoint) Check() error {
+	if c.Partial != "" && !partialForm.MatchString(c.Partial) {
+		return fmt.Errorf("%q is no name of a file that is not complete", c.Partial)
+	}
+	for _, open := range c.Open {
+		if elements, err := split(string(open.Name)); err != nil || len(elements) != 1 {
+			return fmt.Errorf("%q is no name of a directory", open.Name)
+		}
+	}
+	return nil
+}
+
 // checkpoint describes how far this call came.
 func (u *unpacker) checkpoint() Checkpoint {
 	c := Checkpoint{
@@ -73,6 +90,9 @@ func (u *unpacker) checkpoint() Checkpoint {
 
 // goOn begins where an earlier call ended.
 func (u *unpacker) goOn(c Checkpoint) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
 	u.tree.ours, u.tree.levels[0].ours = true, true
 	if u.partial = c.Partial; u.partial == "" {
 		u.partial = ".katbox-" + rand.Text() + suffix
@@ -92,9 +112,6 @@ func (u *unpacker) goOn(c Checkpoint) error {
 	}
 	for _, open := range c.Open {
 		// It may be gone, and is made again.
-		if elements, err := split(string(open.Name)); err != nil || len(elements) != 1 {
-			return fmt.Errorf("%q is no name of a directory", open.Name)
-		}
 		if err := u.tree.descend(string(open.Name), 0o700); err != nil {
 			return err
 		}

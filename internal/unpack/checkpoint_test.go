@@ -159,3 +159,27 @@ func TestCheckpoints(t *testing.T) {
 		}
 	})
 }
+
+// TestAHostileCheckpoint names nothing but a file of an earlier call, so none outside of the directory is removed, and none
+// that the archive brought.
+func TestAHostileCheckpoint(t *testing.T) {
+	eachSystem(t, func(t *testing.T, on system) {
+		whole := archive(t, file("first"), directory("dir"), file("dir/last"))
+		for _, partial := range []string{"../victim", "dir/../../victim", "/victim", "..", "victim", "first", ".katbox-a/b.partial", ".katbox-.partial"} {
+			above := t.TempDir()
+			dest, s := filepath.Join(above, "dest"), saved{}
+			must(t, os.Mkdir(dest, 0o755))
+			write(t, filepath.Join(above, "victim"), "victim")
+			write(t, filepath.Join(dest, "victim"), "victim")
+			_, err := unpackOn(t.Context(), on, bytes.NewReader(whole), Options{Dir: dest, Save: s.save, From: Checkpoint{Partial: partial}})
+			if err == nil || !strings.Contains(err.Error(), "is no name of a file that is not complete") {
+				t.Errorf("%q: %v", partial, err)
+			}
+			for _, name := range []string{"victim", "dest/victim"} {
+				if b, err := os.ReadFile(filepath.Join(above, name)); err != nil || string(b) != "victim" {
+					t.Errorf("%q: %s: %q, %v", partial, name, b, err)
+				}
+			}
+		}
+	})
+}

@@ -103,7 +103,10 @@ func (t *newTree) had() state {
 	// The last line may be cut.
 	for _, line := range slices.Backward(strings.Split(string(text), "\n")) {
 		s := state{}
-		if json.Unmarshal([]byte(line), &s) == nil && etagForm.MatchString(s.ETag) && s.Symlinks == t.symlinks && s.Next > 0 {
+		if json.Unmarshal([]byte(line), &s) != nil || !etagForm.MatchString(s.ETag) || s.Symlinks != t.symlinks {
+			continue
+		}
+		if s.Next > 0 && s.Check() == nil {
 			return s
 		}
 	}
