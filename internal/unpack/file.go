@@ -17,6 +17,10 @@ const holeSize = 4096
 
 var hole [holeSize]byte
 
+// errTaken: what was written has lost its name before it was complete. On a file system without locks, a second call that
+// goes on from the same checkpoint takes it.
+var errTaken = errors.New("another process writes the same copy")
+
 // file unpacks a regular file.
 func (u *unpacker) file(name string, e *entry) error {
 	if err := u.mayReplace(name); err != nil {
@@ -33,7 +37,10 @@ func (u *unpacker) file(name string, e *entry) error {
 		return err
 	}
 	defer f.Close()
-	err = u.contents(f, e)
+	mine, err := dir.look(partial)
+	if err == nil {
+		err = u.contents(f, e)
+	}
 	if tooLarge := errors.Is(err, syscall.EFBIG); tooLarge || err != nil && u.Save != nil {
 		err = errors.Join(err, f.Close(), dir.remove(partial))
 		if tooLarge {
@@ -43,6 +50,10 @@ func (u *unpacker) file(name string, e *entry) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%w; what there is of the file is in %q", err, partial)
+	}
+	// While the file is open, no other has its number.
+	if now, err := dir.look(partial); err != nil || !now.same(mine) {
+		return ending{errors.Join(errTaken, err)}
 	}
 	// Some network file systems say only now that there was no room.
 	if err := f.Close(); err != nil {
