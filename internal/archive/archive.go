@@ -19,7 +19,8 @@ type Options struct {
 	// Path is a directory or a regular file. The zero Path is the whole volume.
 	Path paths.Path
 	// Exclude are patterns that mean what they do in a .gitignore at the top of the archive, except that a # is no
-	// comment, "./x" is "/x", and there are no classes such as [[:alpha:]]. What is in an excluded directory is excluded.
+	// comment, a space at the end is one, "./x" is "/x", and there are no classes such as [[:alpha:]]. What is in an excluded
+	// directory is excluded.
 	Exclude []string
 	// MaxBytes, if not 0, bounds the archive.
 	MaxBytes int64
