@@ -26,13 +26,17 @@ func TestVisit(t *testing.T) {
 	}
 	volume := "#/ci/" + c.failed
 	v.goTo(place{hash: volume + "/out/log.txt", shows: "reconcile"})
+	ask[bool](v, `(window.said = [], new MutationObserver((changes) => window.said.push(...changes.flatMap((c) => [...c.addedNodes].map((n) => n.textContent))))
+		.observe(document.getElementById("live"), { childList: true }), true)`)
 	v.click("Download")
+	v.wait("a screen reader says how much is downloaded", `window.said.some((text) => /^The download of [0-9.]+ ([KM]i)?B begins$/.test(text))`)
 	name, content := v.downloaded(0)
 	if want := c.read(t, "out/log.txt"); name != "log.txt" || string(content) != want {
 		t.Errorf("downloaded %s with %d bytes, want %d", name, len(content), len(want))
 	}
 	v.goTo(place{hash: volume + "/out", shows: "report.json"})
 	v.click("Download directory")
+	v.wait("nothing is said of a size that is not known", `window.said.includes("The download begins")`)
 	name, content = v.downloaded(1)
 	unpacked, err := gzip.NewReader(bytes.NewReader(content))
 	must(t, err)

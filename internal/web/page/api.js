@@ -197,8 +197,8 @@ export async function bytes(id, { ref, offset, limit, tailLines, signal }) {
 }
 
 // ticket returns an address on the origin for raw bytes. It serves once, soon: a "download" of a file, which may
-// go on when it was cut, an "archive" of a directory, or an "image".
+// go on when it was cut, an "archive" of a directory, or an "image". With it comes the size of the file in bytes; -1
+// for an archive.
 export async function ticket({ namespace, name }, ref, kind) {
-  const { url } = await json(await send("/tickets", { method: "POST", body: { namespace, name, path: ref, kind } }));
-  return url;
+  return json(await send("/tickets", { method: "POST", body: { namespace, name, path: ref, kind } }));
 }

@@ -75,7 +75,7 @@ export class ImageView {
       return;
     }
     try {
-      const url = await ticket(this.file.id, this.file.ref, "image");
+      const { url } = await ticket(this.file.id, this.file.ref, "image");
       if (this.ended) return;
       const img = el("img", { alt: `The image ${this.file.name}`, referrerpolicy: "no-referrer" });
       img.addEventListener("load", () => this.file.say(`${count(img.naturalWidth)} × ${count(img.naturalHeight)} pixels`));
