@@ -25,7 +25,8 @@ func TestManifestsGiveFlagsThatAreThere(t *testing.T) {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		if strings.Contains(string(content), "kind: Deployment") {
+		// A patch does not say of what it is.
+		if strings.Contains(string(content), "kind: Deployment") || filepath.Base(path) == "deployment.yaml" {
 			return err
 		}
 		for _, match := range given.FindAllStringSubmatch(string(content), -1) {
