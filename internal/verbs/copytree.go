@@ -190,9 +190,18 @@ func (t *newTree) keep(why error, next int64, bad bool) error {
 		return errors.Join(why, removeAll(t.partial), os.Remove(t.file.Name()))
 	case bad:
 		why = fmt.Errorf("%w; something in %s is wrong: to begin anew, repeat the command", why, Quoted(t.partial))
-		return errors.Join(why, t.file.Truncate(0))
+		return errors.Join(why, t.forget())
 	}
 	return fmt.Errorf("%w; %s holds what was in the first %s: to go on, repeat the command", why, Quoted(t.partial), terminal.Size(next))
+}
+
+// forget leaves a line that is no checkpoint: the directory stays a copy's, and the next run begins anew.
+func (t *newTree) forget() error {
+	if err := t.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := t.file.WriteAt([]byte("{}\n"), 0)
+	return err
 }
 
 // finish gives the directory its name, and if it is complete its time, by which a later run knows it.
