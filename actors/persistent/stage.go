@@ -75,12 +75,15 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 }
 
 // follow takes over where a volume over NFS is mounted from by now: what the call says is as old as the attachment, and a
-// mount of an address that is gone hangs. It says nothing where the API server does not.
+// mount of an address that is gone hangs. It says nothing where the API server does not: then the mount still has half of
+// the time that the caller waits.
 func (t *task) follow(ctx context.Context, r *staged.Record) {
 	if r.Attachment.Protocol != pools.NFS {
 		return
 	}
 	t.progress.Waits("the API server, which knows where the volume is by now")
+	ctx, cancel := context.WithTimeout(ctx, t.Patience/2)
+	defer cancel()
 	now, err := t.Cluster.Where(ctx, pools.AttachmentName(t.volume, t.NodeName))
 	if err != nil {
 		t.Log.V(1).Info("mount a volume where it was when it was attached", "volume", t.volume, "reason", volume.OneLine(err))
