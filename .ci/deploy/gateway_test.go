@@ -207,7 +207,7 @@ func TestGatewayListensWhereItIsAskedFor(t *testing.T) {
 // TestGatewayOnTheNodesNetwork: none of its ports is the kubelet's or another one of Katbox on that node. The scheduler
 // knows them, so it gives each replica a node of its own, and a node on which no other pod has them.
 func TestGatewayOnTheNodesNetwork(t *testing.T) {
-	everything := []string{"--values", "testdata/accepted/gateway-everything.yaml"}
+	everything := []string{"--values", "testdata/accepted/gateway-everything.yaml", "--values", "testdata/accepted/gateway-host-network.yaml"}
 	pools := []string{"--set", "pools.enabled=true,gateway.enabled=true,gateway.hostNetwork=true"}
 	for name, objects := range map[string][]*unstructured.Unstructured{
 		"component": kustomize(t, withHostNetwork), "everything": helm(t, everything...), "with pools": helm(t, pools...),
