@@ -203,7 +203,7 @@ chart-docs: bin/helm-docs ## Write the README of the Helm chart, with a table of
 	bin/helm-docs --log-level warning --chart-search-root deploy/helm --sort-values-order file
 
 deploy-check: bin/helm bin/kustomize bin/controller-gen bin/helm-docs bin/promtool ## Render manifests and chart, and have each object validated by the API server's code
-	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 ./...
+	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 -timeout=30m ./...
 
 bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum
 	cd .ci/deploy && $(PLAIN) go build -ldflags '-s -w' -o ../../bin/ helm.sh/helm/v3/cmd/helm sigs.k8s.io/kustomize/kustomize/v5
