@@ -26,10 +26,12 @@ func TestVisit(t *testing.T) {
 	}
 	volume := "#/ci/" + c.failed
 	v.goTo(place{hash: volume + "/out/log.txt", shows: "reconcile"})
-	ask[bool](v, `(window.said = [], new MutationObserver((changes) => window.said.push(...changes.flatMap((c) => [...c.addedNodes].map((n) => n.textContent))))
+	ask[bool](v, `(window.said = [], new MutationObserver((changes) =>
+			window.said.push(...changes.flatMap((c) => [...c.addedNodes].map((n) => n.textContent))))
 		.observe(document.getElementById("live"), { childList: true }), true)`)
 	v.click("Download")
-	v.wait("a screen reader says how much is downloaded", `window.said.some((text) => /^The download of [0-9.]+ ([KM]i)?B begins$/.test(text))`)
+	v.wait("a screen reader says how much is downloaded",
+		`window.said.some((text) => /^The download of [0-9.]+ ([KM]i)?B begins$/.test(text))`)
 	name, content := v.downloaded(0)
 	if want := c.read(t, "out/log.txt"); name != "log.txt" || string(content) != want {
 		t.Errorf("downloaded %s with %d bytes, want %d", name, len(content), len(want))

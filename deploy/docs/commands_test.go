@@ -46,14 +46,16 @@ var runners = []runner{
 	// katbox, on a node
 	{form: `katbox --version`, by: "cmd/katbox/options_test.go", does: "--version"},
 	{form: `katbox .*`, by: "soak/demo/demo_test.go", does: "TestPageShowsTheDemo"},
-	{form: `kubectl -n katbox exec (KATBOX-POD|daemonset/katbox) -- /katbox .*`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
+	{form: `kubectl -n katbox exec (KATBOX-POD|daemonset/katbox) -- /katbox .*`,
+		by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "without a daemon; deploy/e2e/reading_test.go does the same in a cluster"},
 	{form: `for katbox in .* /katbox ls NAMESPACE/POD; done`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "what is in the loop"},
 
 	{form: `for katbox in .* /katbox top \| grep free; done`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "what is in the loop"},
-	{form: `kubectl get events -A --field-selector reason=FailedMount \| grep 'no space left'`, why: noCluster + "the events of the pods that wait"},
+	{form: `kubectl get events -A --field-selector reason=FailedMount \| grep 'no space left'`,
+		why: noCluster + "the events of the pods that wait"},
 
 	{form: `kubectl annotate vpsa NAME pools.katbox.io/disk-on=NODE`, by: "actors/pools/diskkey_test.go",
 		does: "TestPersonSaysWhichNodeHasADisk", why: "without a cluster"},

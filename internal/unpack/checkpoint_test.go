@@ -165,7 +165,9 @@ func TestCheckpoints(t *testing.T) {
 func TestAHostileCheckpoint(t *testing.T) {
 	eachSystem(t, func(t *testing.T, on system) {
 		whole := archive(t, file("first"), directory("dir"), file("dir/last"))
-		for _, partial := range []string{"../victim", "dir/../../victim", "/victim", "..", "victim", "first", ".katbox-a/b.partial", ".katbox-.partial"} {
+		for _, partial := range []string{
+			"../victim", "dir/../../victim", "/victim", "..", "victim", "first", ".katbox-a/b.partial", ".katbox-.partial",
+		} {
 			above := t.TempDir()
 			dest, s := filepath.Join(above, "dest"), saved{}
 			must(t, os.Mkdir(dest, 0o755))

@@ -94,8 +94,8 @@ func archiveStart(header http.Header, tag string) (from int64, code int, err err
 	return from, http.StatusPartialContent, nil
 }
 
-// archiveTag names the contents of an archive in the form that they have since version 2: a retained volume does not change until it is published
-// again. Its Unpublished is another one after each start of the daemon, by what the wall clock was
+// archiveTag names the contents of an archive in the form that they have since version 2: a retained volume does not change
+// until it is published again. Its Unpublished is another one after each start of the daemon, by what the wall clock was
 // adjusted meanwhile.
 func archiveTag(r volume.Record, path paths.Path, q api.BytesQuery) string {
 	of := fmt.Appendf(nil, "%q %d %q %q %d", r.ID, r.Published.Unix(), path.String(), q.Exclude, q.MaxBytes)
