@@ -101,7 +101,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 			}
 			text, err := os.ReadFile(pid)
 			must(t, err)
-			for _, one := range strings.Fields(string(text)) {
+			for one := range strings.FieldsSeq(string(text)) {
 				number, err := strconv.Atoi(one)
 				must(t, err)
 				_ = syscall.Kill(number, syscall.SIGKILL) // it may have ended with its group

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -113,9 +114,7 @@ func (n *narrow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(conn, "\r\n")
 		to = conn
 	} else {
-		for name, values := range header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), header)
 		w.WriteHeader(answer.StatusCode)
 	}
 	n.sent.Store(0)

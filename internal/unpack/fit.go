@@ -148,7 +148,7 @@ func (l *level) areOne(name string, there thing, other string) bool {
 
 // distinct reports whether no other name in a directory is this one.
 func (r rules) distinct(l *level, name string) bool {
-	return l.distinct && isASCII(name) && !(r.shortNames && isShortName(name))
+	return l.distinct && isASCII(name) && (!r.shortNames || !isShortName(name))
 }
 
 // lists reports whether a directory had this very name when that was first asked.

@@ -1,6 +1,6 @@
-// Package local holds what the actors of pools on a node's own disks say to one another. The picture is in the package
+// Package localmessages holds what the actors of pools on a node's own disks say to one another. The picture is in the package
 // messages. Only the daemon links it.
-package local
+package localmessages
 
 import (
 	"context"

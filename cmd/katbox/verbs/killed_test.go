@@ -265,11 +265,12 @@ func TestACopyKilledBeforeItBeganDeletesNothing(t *testing.T) {
 			cmd := c.start(t)
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			for asked := false; !asked; asked = c.streams() > 0 {
+			for refused := false; !refused && c.streams() == 0; {
 				select {
 				case err := <-ended: // It has refused at once.
+					t.Log(err)
 					ended <- err
-					asked = true
+					refused = true
 				case <-time.After(5 * time.Millisecond):
 				}
 			}
