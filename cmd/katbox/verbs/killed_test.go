@@ -275,7 +275,7 @@ func TestACopyKilledBeforeItBeganDeletesNothing(t *testing.T) {
 				}
 			}
 			_ = cmd.Process.Kill()
-			<-ended
+			_ = <-ended
 			c.mu.Lock()
 			c.front = nil
 			c.mu.Unlock()
