@@ -54,7 +54,7 @@ func OpenStream(answer *http.Response, q BytesQuery) *Stream {
 	if q.Archive {
 		s.archive = sealed.NewReader(answer.Body, q.Seal)
 	} else {
-		s.Length = LengthOf(answer, q.Limit)
+		s.Length = lengthOf(answer, q.Limit)
 	}
 	return s
 }
@@ -70,9 +70,9 @@ func number(header http.Header, name string) int64 {
 
 var rangeForm = regexp.MustCompile(`^bytes ([0-9]{1,18})-([0-9]{1,18})/`)
 
-// LengthOf returns how many bytes of a file an answer has to have; -1 if nothing says so. A proxy that has got
+// lengthOf returns how many bytes of a file an answer has to have; -1 if nothing says so. A proxy that has got
 // fewer may have made that the Content-Length, or taken it out. limit is that of the request.
-func LengthOf(answer *http.Response, limit int64) int64 {
+func lengthOf(answer *http.Response, limit int64) int64 {
 	if found := rangeForm.FindStringSubmatch(answer.Header.Get("Content-Range")); found != nil {
 		first, _ := strconv.ParseInt(found[1], 10, 64)
 		last, _ := strconv.ParseInt(found[2], 10, 64)

@@ -90,37 +90,23 @@ func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
 		c.forwardError(r.Context(), w, about, answer)
 		return
 	}
+	if about.subresource != resource.Log || r.Method != http.MethodGet || answer.StatusCode == http.StatusNotModified {
+		pass(w, answer, answer.Body)
+		return
+	}
+	limit, _ := strconv.ParseInt(query.Get("limit"), 10, 64)
+	stream := api.OpenStream(answer, api.BytesQuery{Archive: word != "", Seal: word, Limit: limit})
 	switch {
 	case word != "":
 		answer.Header.Del("Content-Length")
-		pass(w, answer, sealed.NewReader(answer.Body, word))
-	case about.subresource == resource.Log && r.Method == http.MethodGet && answer.StatusCode != http.StatusNotModified:
-		limit, _ := strconv.ParseInt(query.Get("limit"), 10, 64)
-		length := api.LengthOf(answer, limit)
-		if length < 0 {
-			refuse(w, http.StatusBadGateway, api.InternalError,
-				"the answer does not say how long it is: a proxy has taken the headers Content-Length and Katbox-Size out of it")
-			return
-		}
-		answer.Header.Set("Content-Length", strconv.FormatInt(length, 10))
-		pass(w, answer, &exactly{answer.Body, length})
+	case stream.Length < 0:
+		refuse(w, http.StatusBadGateway, api.InternalError,
+			"the answer does not say how long it is: a proxy has taken the headers Content-Length and Katbox-Size out of it")
+		return
 	default:
-		pass(w, answer, answer.Body)
+		answer.Header.Set("Content-Length", strconv.FormatInt(stream.Length, 10))
 	}
-}
-
-// exactly reads a body that is complete with that many bytes.
-type exactly struct {
-	from io.Reader
-	left int64
-}
-
-func (e *exactly) Read(p []byte) (int, error) {
-	n, err := e.from.Read(p)
-	if e.left -= int64(n); errors.Is(err, io.EOF) && e.left != 0 {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
+	pass(w, answer, stream)
 }
 
 // parsePath reads the path of a request, decoded. It takes nothing but the paths that [object.path]
