@@ -64,7 +64,7 @@ func newCrowded(t testing.TB) *crowded {
 	return c
 }
 
-// openCrowded opens the page of it for somebody.
+// openCrowded opens the page of it as one user.
 func openCrowded(t testing.TB, token string) (*crowded, *plugin, *visitor) {
 	t.Helper()
 	c := newCrowded(t)

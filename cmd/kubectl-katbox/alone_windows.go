@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// runAlone gives a command a console that nobody sees. When its context ends, it is killed.
+// runAlone gives a command a console without a window. When its context ends, it is killed.
 func runAlone(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NO_WINDOW}
 }

@@ -98,9 +98,9 @@ func candidates(ctx context.Context, p verbs.Program, words []string, stdout io.
 	return 0
 }
 
-// offer adds a candidate if it begins with the word, and reports whether more are wanted. Whoever wrote a
-// file chose its name, and shells put candidates into the command line as they are; that of kubectl for bash
-// even runs the commands in them. So only those are offered in which no shell sees anything but a word.
+// offer adds a candidate if it begins with the word, and reports whether more are wanted. A pod
+// chooses the names of its files, and a shell puts candidates into the command line as they are; the completion of
+// kubectl for bash even runs the commands in them. So offer takes only candidates that are one word in every shell.
 func (c *completion) offer(text, description string) bool {
 	if strings.HasPrefix(text, c.word) && isWord(text) && !c.seen[text] {
 		c.seen[text] = true

@@ -67,7 +67,7 @@ func completeOnTerminal(t *testing.T, words ...string) (said, shown string) {
 	return string(out), screen.Shown()
 }
 
-// TestCompletionWithAProgramThatLogsIn: one that needs nobody is asked for the credentials.
+// TestCompletionWithAProgramThatLogsIn: one that needs no user is asked for the credentials.
 func TestCompletionWithAProgramThatLogsIn(t *testing.T) {
 	c, names := nightly(t)
 	path := kubeconfigOf(t, c, `echo welcome >&2
@@ -80,7 +80,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 }
 
 // TestCompletionWithAProgramThatStaysBehind: what the program for the credentials leaves running, which may write
-// errors for as long as it likes, keeps nobody waiting, and what was found is offered.
+// errors for as long as it likes, keeps no user waiting, and what was found is offered.
 func TestCompletionWithAProgramThatStaysBehind(t *testing.T) {
 	c, names := nightly(t)
 	for what, start := range map[string]string{"in its group": "sleep 600", "in a session of its own": "setsid sleep 600"} {

@@ -25,7 +25,7 @@ func rmVerb() verbs.Verb {
 		Define: inCluster(func(flags *pflag.FlagSet) action {
 			var c choice
 			c.define(flags)
-			yes := flags.BoolP("yes", "y", false, "do not ask; needed in a script, where nobody can be asked")
+			yes := flags.BoolP("yes", "y", false, "do not ask; needed in a script, which has no user to ask")
 			reason := verbs.DefineReason(flags)
 			return func(ctx context.Context, s *session, args []string) error {
 				return s.remove(ctx, &c, args[0], *yes, *reason)

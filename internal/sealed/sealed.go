@@ -1,10 +1,10 @@
-// Package sealed puts the proof that a body is complete into its bytes. How a body ends is told hop by
-// hop, and some hops do not tell: a proxy that speaks HTTP/1.0, or that passes no trailers, makes a body
-// that was cut look like a whole one.
+// Package sealed puts the proof that a body is complete into its bytes. Each hop reports how a
+// body ended to the next, and some do not: behind a proxy that speaks HTTP/1.0, or that passes no trailers, a
+// body that was cut looks like a whole one.
 //
-// Who asks for a body chooses a word and sends it in the header [Header]. Who answers sends the word
-// back there, and after the body a seal of [Size] bytes with it, with the length of the body, with its
-// checksum, and with what there is to say about it. The word is new for each request, so nothing that
+// The client chooses a word and sends it in the header [Header]. The server sends the word back there, and
+// after the body a seal of [Size] bytes, which has the word, the length of the body, its checksum, and what
+// there is to say about it. The word is new for each request, so nothing that
 // is in the body can look like the seal, wherever the body is cut.
 package sealed
 
@@ -27,7 +27,7 @@ const (
 
 var validWord = regexp.MustCompile(`^[A-Za-z0-9]{16,64}$`)
 
-// NewWord returns a word that nobody can guess.
+// NewWord returns a word that cannot be guessed.
 func NewWord() string { return rand.Text() }
 
 // ValidWord reports whether a request may have this word.

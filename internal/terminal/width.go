@@ -29,10 +29,10 @@ func widthOf(r rune) int {
 	return 1
 }
 
-// ellipsis is in the place of what was cut out.
+// ellipsis stands for what was cut out.
 const ellipsis = "..."
 
-// Shorten returns a text that takes no more than so many columns: of a longer one the beginning and the
+// Shorten returns a text that takes at most that many columns: of a longer text, its beginning and its
 // end.
 func Shorten(text string, columns int) string {
 	if Width(text) <= columns {

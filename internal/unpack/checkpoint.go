@@ -52,7 +52,7 @@ type OpenDirectory struct {
 // partialForm is what Checkpoint.Partial looks like. No other file is taken for one that is not complete, and removed.
 var partialForm = regexp.MustCompile(`^\.katbox-[A-Z2-7]{26}\.partial$`)
 
-// Check returns why no call has saved c. It may have been damaged, or made by somebody else.
+// Check returns why no call has saved c. It may be damaged, or come from another program.
 func (c Checkpoint) Check() error {
 	if c.Partial != "" && !partialForm.MatchString(c.Partial) {
 		return fmt.Errorf("%q is no name of a file that is not complete", c.Partial)

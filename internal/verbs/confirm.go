@@ -13,7 +13,7 @@ import (
 // CanAsk returns an error if there is no user at a terminal to ask.
 func (s *Session) CanAsk() error {
 	if !terminal.IsTerminal(s.Stdin) {
-		return WrongUsage("standard input is not a terminal, so nobody can be asked whether to delete: in a script give --yes")
+		return WrongUsage("standard input is not a terminal, so there is no user to ask whether to delete: in a script give --yes")
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// TestDownloadGoesOn: a browser asks for the rest of a file that it has a part of. Nobody else gets more than one answer.
+// TestDownloadGoesOn: a browser asks for the rest of a file that it has a part of. No other client gets more than one answer.
 func TestDownloadGoesOn(t *testing.T) {
 	p := start(t, Config{})
 	content, tag := strings.Repeat("0123456789", 50_000), `"1-2-3"`

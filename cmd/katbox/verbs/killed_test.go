@@ -72,7 +72,7 @@ func await(t *testing.T, name, text string) {
 	}
 }
 
-// awaitFiles waits until so many files are whole, whichever come first: each file system lists them in an order of its own.
+// awaitFiles waits until a number of files are whole. Which ones come first is up to the file system.
 func (c *copies) awaitFiles(t *testing.T, want int) {
 	t.Helper()
 	for {

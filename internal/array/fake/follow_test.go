@@ -266,7 +266,7 @@ func TestDataIsTriedAgain(t *testing.T) {
 	if text := fmt.Sprint(answer["status-msg"]); !strings.Contains(text, "the disk is full") {
 		t.Errorf("the answer is %v", answer)
 	}
-	c.do("GET", "/api/volumes.json", "") // what is broken still keeps nobody from looking
+	c.do("GET", "/api/volumes.json", "") // what is broken still does not prevent a look
 	p.broken, p.calls = nil, nil
 	c.do("GET", "/api/volumes.json", "")
 	p.told(t, "the next request", `create volume-00000001 1 true ""`)

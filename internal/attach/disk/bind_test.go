@@ -246,7 +246,7 @@ func TestUnmountOfSeveral(t *testing.T) {
 	}
 }
 
-// TestUnmountAboveAMount: what is mounted inside is named, not a process that nobody would find.
+// TestUnmountAboveAMount: what is mounted inside is named, not a process that does not exist.
 func TestUnmountAboveAMount(t *testing.T) {
 	dir := target(t)
 	inside := filepath.Join(dir, "inside")
