@@ -203,7 +203,7 @@ var needs = map[fake.Bug]need{
 	}),
 	fake.ReadsAnother: read(func(*workload.Workload) {}),
 	fake.ReadsBeside:  read(func(*workload.Workload) {}),
-	fake.ReadsHalf:    read(hold),
+	fake.ReadsHalf:    read(func(*workload.Workload) {}),
 	fake.ReadsOn:      read(hold),
 	fake.ReadsAlong: read(func(w *workload.Workload) {
 		w.Pods, w.Parallel = 24, 12

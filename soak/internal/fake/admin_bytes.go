@@ -43,7 +43,7 @@ func (r *run) serveBytes(w http.ResponseWriter, q *http.Request) {
 		r.stuck.RLock()
 		defer r.stuck.RUnlock()
 	}
-	if r.cfg.Bug != ReadsHalf && r.cfg.Bug != ReadsOn {
+	if r.cfg.Bug != ReadsOn {
 		// A write that the client keeps waiting ends at once.
 		stop := context.AfterFunc(reader.lost, func() {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) // the connection is gone
@@ -73,22 +73,23 @@ func (r *run) serveFile(w http.ResponseWriter, v record, path string, values url
 		return
 	}
 	defer f.Close()
+	if r.cfg.Bug == ReadsHalf {
+		size /= 2
+	}
 	from, to, err := partOf(f, size, values)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	from, out.skip = from+out.skip, 0
+	from, out.skip = min(from+out.skip, to), 0
 	if r.cfg.Bug == ReadsBeside && from > 0 && to < size {
 		from, to = from+1, to+1
 	}
 	w.Header().Set("Katbox-Size", fmt.Sprint(size))
 	w.Header().Set("Katbox-Offset", fmt.Sprint(from))
-	if r.cfg.Bug != ReadsHalf {
-		w.Header().Set("Content-Length", fmt.Sprint(to-from))
-	}
+	w.Header().Set("Content-Length", fmt.Sprint(to-from))
 	if _, err := io.CopyBuffer(out, io.NewSectionReader(f, from, to-from), make([]byte, pieceSize)); err != nil {
-		out.abort(err)
+		panic(http.ErrAbortHandler) // so that the client sees it
 	}
 }
 
@@ -193,12 +194,4 @@ func (s *stream) Write(p []byte) (int, error) {
 	s.skip -= skipped
 	n, err := s.to.Write(p[skipped:])
 	return int(skipped) + n, err
-}
-
-// abort ends a stream that is not complete so that the client sees it.
-func (s *stream) abort(err error) {
-	if errors.Is(err, errLost) && s.run.cfg.Bug == ReadsHalf {
-		return
-	}
-	panic(http.ErrAbortHandler)
 }

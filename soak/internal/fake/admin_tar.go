@@ -32,7 +32,7 @@ func (r *run) serveTar(w http.ResponseWriter, q *http.Request, v record, top str
 	out.to = body
 	skipped, err := r.writeTar(out, v, top, q.URL.Query()["exclude"])
 	if err != nil {
-		out.abort(err)
+		panic(http.ErrAbortHandler) // so that the client sees it
 	}
 	if err := body.Seal(sealed.Notes{Skipped: skipped}); err != nil {
 		panic(http.ErrAbortHandler)

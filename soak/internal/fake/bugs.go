@@ -62,7 +62,7 @@ const (
 	ReadsMounts     Bug = "reads what is mounted"  // a foreign mount
 	ReadsAnother    Bug = "shows another volume's file"
 	ReadsBeside     Bug = "reads ranges one byte beside"
-	ReadsHalf       Bug = "ends a stream well when the volume goes"      // sparse files
+	ReadsHalf       Bug = "takes the first half of a file for all of it"
 	ReadsOn         Bug = "reads on when the volume is gone"             // sparse files
 	ReadsAlong      Bug = "reads on when the volume is published again"  // sparse files, pods that come again
 	ReadsPublished  Bug = "reads published volumes"                      // pods that come again
