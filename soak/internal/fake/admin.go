@@ -109,6 +109,13 @@ func (r *run) stopReading(id string, one *reader) {
 	delete(r.admin.readers[id], one)
 }
 
+// streams reports whether the driver itself reads a volume, for people.
+func (r *run) streams(id string) bool {
+	r.admin.mu.Lock()
+	defer r.admin.mu.Unlock()
+	return len(r.admin.readers[id]) > 0
+}
+
 // loseReaders ends all that read a volume.
 func (r *run) loseReaders(id string) {
 	r.admin.mu.Lock()

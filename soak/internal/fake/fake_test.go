@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/soak/internal/misuse"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/testbed"
@@ -236,6 +237,30 @@ func TestEvictionOfWhatIsRead(t *testing.T) {
 	n.fill()
 	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 		n.awaitGone(n.data(id))
+	}
+}
+
+// TestEvictionOfWhatIsStreamed: people have more large volumes open in a row, through the driver, than tell that deletions make no
+// room, and hold the next one until it goes. Their streams end with the volumes, which makes room.
+func TestEvictionOfWhatIsStreamed(t *testing.T) {
+	n := newNode(t, true, func(c *Config) { c.AdminSocket, c.Headroom, c.PruneInterval = c.Socket+"a", 0.5, time.Hour })
+	client := api.Dial(n.cfg.AdminSocket)
+	defer client.Close()
+	ids := []string{"a", "b", "c", "d", "e", "f"}
+	for _, id := range ids {
+		n.retain(id)
+		n.try(os.WriteFile(filepath.Join(n.data(id), "big"), make([]byte, 100<<10), 0o644))
+		n.try(os.Truncate(filepath.Join(n.data(id), "file"), 64<<20))
+		stream, err := client.Bytes(t.Context(), id, api.BytesQuery{Path: "file"})
+		n.try(err)
+		defer stream.Close()
+	}
+	n.fill()
+	n.driver.run.evict(t.Context(), &vain{})
+	for _, id := range ids {
+		if exists(n.data(id)) {
+			t.Errorf("%s is still there", id)
+		}
 	}
 }
 

@@ -223,12 +223,14 @@ func (r *run) evict(ctx context.Context, inVain *vain) {
 		}
 		next := r.first(list, due)
 		data, open := r.data(next), vain{}
-		if inUse(data) {
+		switch {
+		case r.streams(next.id): // which end with the volume
+		case inUse(data):
 			open = vain{1, content.Taken(data)}
-		} else {
+		default:
 			*inVain = vain{}
 		}
-		if inVain.tells() && r.cfg.Bug != EvictsInVain {
+		if open.volumes > 0 && inVain.tells() && r.cfg.Bug != EvictsInVain {
 			return
 		}
 		r.delete(next, "bytes")
