@@ -302,7 +302,7 @@ lint: bin/golangci-lint portable ## Check the style and who imports whom (.golan
 		echo "golangci-lint run: $$module"; (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 generate: bin/controller-gen ## Write what is made from the types of the custom resources
-	bin/controller-gen object crd:crdVersions=v1 paths=./internal/pools/v1alpha1 output:crd:dir=deploy/crds
+	bin/controller-gen object crd:crdVersions=v1 paths=./internal/model/v1alpha1 output:crd:dir=deploy/crds
 	cp deploy/crds/pools.katbox.io_*.yaml deploy/helm/katbox/files/crds/
 
 bin/controller-gen: .ci/controllergen/go.mod .ci/controllergen/go.sum

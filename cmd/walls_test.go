@@ -23,7 +23,7 @@ var walls = []struct {
 	// does more with the API server belongs into other programs.
 	{"katbox", own + "actors", []string{
 		"k8s.io/client-go", "k8s.io/api/", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime",
-		own + "internal/gateway", own + "internal/pools/v1alpha1", own + "internal/array", own + "actors/pools", own + "messages/pools",
+		own + "internal/gateway", own + "internal/model/v1alpha1", own + "internal/array", own + "actors/pools", own + "messages/pools",
 	}, nil},
 	// The gateway runs on no node. It mounts nothing, opens no volume's files, and has no actors.
 	{"katbox-gateway", own + "internal/gateway/server", []string{
@@ -44,7 +44,7 @@ var walls = []struct {
 		"k8s.io/api/", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/cli-runtime", "github.com/spf13/cobra",
 		"github.com/prometheus/client_golang", "google.golang.org/grpc", own + "internal/gateway", own + "internal/kernel",
 		own + "internal/api/node", own + "actors",
-	}, []string{own + "internal/gateway/resource"}},
+	}, []string{own + "internal/model/resource"}},
 }
 
 // TestWalls looks at all that each program links.

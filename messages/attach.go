@@ -1,6 +1,6 @@
 package messages
 
-import "github.com/katbox/katbox/internal/volume"
+import "github.com/katbox/katbox/internal/model/volume"
 
 // ProlongVolume tells a retained volume that a pod which had it attached has ended: it is kept for a
 // last grace from now on, at least. The answer comes once that is durable. Volume -> supervisor ->

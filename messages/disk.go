@@ -1,6 +1,6 @@
 package messages
 
-import "github.com/katbox/katbox/internal/volume"
+import "github.com/katbox/katbox/internal/model/volume"
 
 // Erase orders an entry of the trash to be erased: the data of a volume that was deleted.
 // Volume -> disk.

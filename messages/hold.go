@@ -3,7 +3,7 @@ package messages
 import (
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // HoldVolume pins or releases a retained volume, or takes either back. The answer comes once that is

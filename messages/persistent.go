@@ -1,8 +1,8 @@
 package messages
 
 import (
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // StageVolume orders a volume of an array to be made ready on the node. Front -> supervisor -> volume.

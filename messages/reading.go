@@ -3,7 +3,7 @@ package messages
 import (
 	"context"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // ListRetained asks for a page of the retained volumes. Front -> supervisor.

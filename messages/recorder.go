@@ -1,6 +1,6 @@
 package messages
 
-import "github.com/katbox/katbox/internal/volume"
+import "github.com/katbox/katbox/internal/model/volume"
 
 // ChangeRecord asks for one change of the records. The answer comes once that is durable. Volume ->
 // recorder.

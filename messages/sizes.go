@@ -3,7 +3,7 @@ package messages
 import (
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // MeasureSizes asks how much space some retained volumes take, to be measured in this order. One

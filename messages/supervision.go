@@ -1,6 +1,6 @@
 package messages
 
-import "github.com/katbox/katbox/internal/volume"
+import "github.com/katbox/katbox/internal/model/volume"
 
 // AtRest says that a volume has nothing to do, so that its actor can end. Volume -> supervisor.
 type AtRest struct {

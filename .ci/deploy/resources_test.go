@@ -34,7 +34,7 @@ const crds = "../../deploy/crds"
 // TestCustomResourcesAreGenerated: what is in deploy is what the types say.
 func TestCustomResourcesAreGenerated(t *testing.T) {
 	dir := t.TempDir()
-	generate := exec.Command("bin/controller-gen", "crd:crdVersions=v1", "paths=./internal/pools/v1alpha1", "output:crd:dir="+dir)
+	generate := exec.Command("bin/controller-gen", "crd:crdVersions=v1", "paths=./internal/model/v1alpha1", "output:crd:dir="+dir)
 	generate.Dir = "../.."
 	if out, err := generate.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // hostilePods are pod names that Kubernetes allows and a program might stumble over.

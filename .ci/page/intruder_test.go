@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // secret is in a file that no stranger may read.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // showcase is a cluster as it is on an ordinary day: some jobs, one of which failed, on three nodes; a

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestSite: what stands in for the cluster does what the tests take for granted. A reader sees and

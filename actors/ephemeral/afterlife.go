@@ -8,10 +8,10 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Why a volume is retained, in one word.

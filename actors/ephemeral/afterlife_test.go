@@ -14,8 +14,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // lines are a node's log at level info.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // looker returns a publish that attaches the test's volume, with the ID and the target that a kubelet gives it.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // cover mounts a FUSE file system on the test's volume, as a sidecar with propagation Bidirectional does.

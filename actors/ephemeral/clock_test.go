@@ -5,8 +5,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/retained"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // distance is how far the two readings of a time are from those of another.

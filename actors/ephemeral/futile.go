@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/lifespan"
 )
 
 // futileBackoff is how long nothing goes early after that has made no room. Then one volume goes, to

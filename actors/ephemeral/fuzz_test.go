@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const fuzzPods = "/kubelet/pods"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Gone returns a part of the list of the volumes that were deleted, the last one first, as far back

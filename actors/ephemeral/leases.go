@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )
 

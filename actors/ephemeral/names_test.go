@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // wantNames checks that a record has the names of the test node's publication, and its publish time.

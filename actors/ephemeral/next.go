@@ -3,8 +3,8 @@ package ephemeral
 import (
 	"time"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/retained"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // outlook is what the choice of the next retained volume to go depends on.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/retained"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // fakeOrder is a queue that says what the test says. A zero Choice is none.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/retained"
-	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // testTerms are those of a pod whose volume may go sooner if it Succeeded.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // publish mounts the volume at a target. It makes the intent durable first, so that the volume is

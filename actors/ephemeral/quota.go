@@ -7,11 +7,11 @@ import (
 	"math"
 	"time"
 
-	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // limitsInterval is how often the limits of published volumes are compared with what the kernel has.

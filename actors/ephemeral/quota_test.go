@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/quota"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // firstProject is the first ID of the nodes of these tests.

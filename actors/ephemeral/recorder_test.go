@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 func TestRecorderCommitsWhatWaitsTogether(t *testing.T) {

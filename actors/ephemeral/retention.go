@@ -7,11 +7,11 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/retained"
-	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 

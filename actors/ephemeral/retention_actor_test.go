@@ -9,8 +9,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/retained"
-	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestTermsAreTheFirst: a volume keeps the terms of its first publish, whatever a repeated one asks

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // stepped is a time that was read before the wall clock was stepped: see TestClockFollowsSteps.

@@ -1,7 +1,7 @@
 package ephemeral
 
 import (
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/local"
 	localdisk "github.com/katbox/katbox/internal/local/disk"
+	"github.com/katbox/katbox/internal/model/local"
 )
 
 // Config is what a Node works with.

@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 	localmessages "github.com/katbox/katbox/messages/local"
 )
 

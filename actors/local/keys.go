@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // What has an actor. The kit finds the actor of a request by an ID, which is the kind and a name here, such as

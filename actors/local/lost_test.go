@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestDiskTakenAwayUnderAVolume: no pod gets what is mounted there any more, and once its pods are gone it is staged anew.

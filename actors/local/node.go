@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 	localmessages "github.com/katbox/katbox/messages/local"
 )

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestLifeOfAVolume from its making to its deletion, with a new daemon in between.

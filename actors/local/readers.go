@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 	localmessages "github.com/katbox/katbox/messages/local"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // retain makes a volume one that is kept without its claim.

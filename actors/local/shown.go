@@ -6,9 +6,9 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/local"
 	localdisk "github.com/katbox/katbox/internal/local/disk"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 	localmessages "github.com/katbox/katbox/messages/local"
 )
 

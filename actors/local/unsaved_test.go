@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestUnsavedRecordPromisesNothing: where a record cannot be saved, the one that is on the disk says what the volume is and

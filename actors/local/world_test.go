@@ -18,10 +18,10 @@ import (
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/local"
 	localdisk "github.com/katbox/katbox/internal/local/disk"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const gib = 1 << 30

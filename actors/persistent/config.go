@@ -12,7 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/attach/iscsi"
 	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/kubeapi"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Config is what a Node works with.

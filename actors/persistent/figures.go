@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // figures are what the actors together come to, for the metrics.

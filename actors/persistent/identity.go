@@ -9,8 +9,8 @@ import (
 	"github.com/katbox/katbox/internal/attach/iscsi"
 	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/kubeapi"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // What proves a disk to be the volume: that it says so, by the array's ID of the volume. The disks of many arrays say

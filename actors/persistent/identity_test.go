@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestDiskThatDoesNotSayWhichVolumeItIs is used once the controller has confirmed it, and no other one from then on.

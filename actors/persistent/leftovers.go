@@ -8,8 +8,8 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )
 

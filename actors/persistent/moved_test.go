@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestExportThatHasMoved: the call is as old as the attachment, and the array is elsewhere by now.

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )
 
 // Node is the front of the actors: it starts them, asks them, stops them. Its errors are those of
-// internal/volume; one whose outcome is not known is never a final one.
+// internal/model/volume; one whose outcome is not known is never a final one.
 type Node struct {
 	*actors.System
 	cancel context.CancelFunc

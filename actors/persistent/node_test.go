@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestVolumeComesAndGoes: each kind of volume is staged, published to two pods and taken back, every call

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // A record without a path is a note of a volume that is not staged: mkfs was ended there by a crash, and the next

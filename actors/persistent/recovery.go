@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // recovered returns the records that earlier runs have left, without those of which nothing is on the node any

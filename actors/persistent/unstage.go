@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // unstage undoes all that staging has made, in the reverse order: mount, device, session, record.

@@ -11,8 +11,8 @@ import (
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/attach/iscsi"
 	"github.com/katbox/katbox/internal/kubeapi"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // longestTry is what a login takes at an address that does not answer.

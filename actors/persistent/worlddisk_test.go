@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 var errNotFound = volume.ErrNotFound

@@ -12,7 +12,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/local/onarray"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // Keys of the Secrets that a Pool names.

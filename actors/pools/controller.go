@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // Controller is the front of the actors: it starts them, asks them, stops them. Its errors are those
-// of internal/volume and internal/pools; one whose outcome is not known is never a final one.
+// of internal/model/volume and internal/model/pools; one whose outcome is not known is never a final one.
 type Controller struct {
 	*actors.System
 	cancel context.CancelFunc

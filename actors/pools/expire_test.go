@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // bind makes a volume for a claim of ns.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/array/fake"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // TestPoolOfARealAnswer: the states of a pool whose array answers as a VPSA does, over HTTP.

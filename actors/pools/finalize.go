@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // finalize lets a Pool go that is being deleted, once nothing of ours is left on it. With the

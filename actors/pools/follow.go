@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // When a volume is to be deleted, its claim is gone, and with it what the claim said of its lifespan. So the

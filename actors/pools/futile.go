@@ -7,10 +7,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // futileBackoff is how long nothing goes early in a pool after that has made no room. An array may take minutes to

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // keepLong retains volumes of 1 GiB for 100 hours, since 90 hours or less, the oldest first.

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // holder is the node that has a disk, or had it last, and the hash of the key that the disk has; empty where it is not

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // index is what is known of all resources, in little memory: there may be hundreds of thousands. The

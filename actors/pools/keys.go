@@ -3,7 +3,7 @@ package pools
 import (
 	"strings"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // What has an actor. The kit finds the actor of a request by an ID, which is the kind and the

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 

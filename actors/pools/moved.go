@@ -3,7 +3,7 @@ package pools
 import (
 	"context"
 
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // An array lets in to a volume over NFS what comes from the address of the node's server record. When a node

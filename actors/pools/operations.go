@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )

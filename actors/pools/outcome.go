@@ -8,12 +8,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
-// problem is an error of one of internal/volume's kinds in words of its own: the kinds' texts are about
+// problem is an error of one of internal/model/volume's kinds in words of its own: the kinds' texts are about
 // mounts and directories.
 type problem struct {
 	// kind is such as [volume.ErrUncertain].

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/array/fake"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // TestHealthChecksDoNothingWithoutPools: there is nothing to ask, and the class is Ready.

@@ -19,7 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/array/vpsa"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/lifespan"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // keeping is a retention with a pool of 100 GiB, and a time at which it is asked.

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // missingMessage is why a PoolVolume or PoolSnapshot is Failed whose object is gone from the array.

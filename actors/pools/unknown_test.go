@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // forgetting are the calls that answer that something unknown is gone.

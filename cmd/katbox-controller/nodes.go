@@ -17,7 +17,7 @@ import (
 
 	"github.com/katbox/katbox/internal/certs"
 	"github.com/katbox/katbox/internal/hub"
-	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/ops"
 )
 

@@ -29,11 +29,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/local/fake"
 	nodemetrics "github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/uplink"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
 )

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/array/fake"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/pools/apitest"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
 )
 
 const (

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/arrays"
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/hub"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 // fleetNodes are the nodes of the registry in the words of the fleet, which knows no connections; and what is retained

@@ -22,12 +22,12 @@ import (
 	"github.com/katbox/katbox/internal/gateway/outcomes"
 	"github.com/katbox/katbox/internal/gateway/owners"
 	"github.com/katbox/katbox/internal/gateway/podevents"
-	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/gateway/server"
 	"github.com/katbox/katbox/internal/gateway/trust"
 	"github.com/katbox/katbox/internal/hub"
 	"github.com/katbox/katbox/internal/logging"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/program"
 )

@@ -13,9 +13,9 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/socket"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const (

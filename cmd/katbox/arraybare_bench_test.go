@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

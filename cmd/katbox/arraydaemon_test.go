@@ -10,7 +10,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

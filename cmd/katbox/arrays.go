@@ -17,10 +17,10 @@ import (
 	"github.com/katbox/katbox/internal/driver/node"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/poolnode"
-	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/socket"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // arrayNodeTimeout bounds the stop of that part, so that the rest has time for its own.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/story"
 )
 

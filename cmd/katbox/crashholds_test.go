@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/story"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/story"
 	"github.com/katbox/katbox/soak/testbed"
 )

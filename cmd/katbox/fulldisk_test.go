@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestFullDiskWithoutEviction: if no volume may go early, an unpublish still succeeds and is

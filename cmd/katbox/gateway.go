@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/uplink"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // connect connects to the gateway, if there is one. It does not wait for that: pods need it for

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // knownName is the file that says which pool is in which directory. An empty directory where a pool was is a disk

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/roottest"
 )
 

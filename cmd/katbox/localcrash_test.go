@@ -18,13 +18,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/local/wire"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
-	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -252,7 +252,7 @@ func TestLocalCrashAtEveryStep(t *testing.T) {
 	}
 	running.Wait()
 	if !t.Failed() {
-		for _, wrong := range compare(pointsBelow(t, "../../", "internal/local", "actors/local"), met, localOutOfReach) {
+		for _, wrong := range compare(pointsBelow(t, "../../", "internal/model/local", "actors/local"), met, localOutOfReach) {
 			t.Error(wrong)
 		}
 	}

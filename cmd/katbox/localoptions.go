@@ -13,8 +13,8 @@ import (
 	actorslocal "github.com/katbox/katbox/actors/local"
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/socket"
 )
 

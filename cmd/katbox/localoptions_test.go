@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	actorslocal "github.com/katbox/katbox/actors/local"
-	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/model/local"
 )
 
 // localFlags start a daemon with pools on the node's disks.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/roottest"
 )
 

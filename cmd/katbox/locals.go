@@ -21,12 +21,12 @@ import (
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/pace"
-	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/uplink"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const (

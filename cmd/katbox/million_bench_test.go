@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // BenchmarkMillionRetained starts the daemon with a million retained volumes of 10,000 namespaces, with

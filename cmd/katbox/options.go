@@ -15,9 +15,9 @@ import (
 
 	"github.com/katbox/katbox/cmd/katbox/verbs"
 	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/program"
 	"github.com/katbox/katbox/internal/quota"
@@ -350,7 +350,7 @@ func below(dir, path string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// durationFlag is a duration in the units that internal/duration reads.
+// durationFlag is a duration in the units that internal/model/duration reads.
 type durationFlag time.Duration
 
 func durationVar(flags *pflag.FlagSet, d *time.Duration, name string, value time.Duration, usage string) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/katbox/katbox/internal/outcome"
+	"github.com/katbox/katbox/internal/model/outcome"
 	"github.com/katbox/katbox/internal/outcome/intake"
 	"github.com/katbox/katbox/internal/outcome/podsapi"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/policy"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // policyInterval is the time between two looks at the policy file. The kubelet itself takes a minute to

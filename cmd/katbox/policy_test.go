@@ -14,8 +14,8 @@ import (
 
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/policy"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // configMap writes a version of a policy file as the kubelet does: a new directory, and a symbolic link

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // crashProgram names, in the environment, a daemon that was built with crash points, for machines

@@ -19,6 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/logging"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/program"
@@ -27,7 +28,6 @@ import (
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/tracing"
 	"github.com/katbox/katbox/internal/uplink"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const (

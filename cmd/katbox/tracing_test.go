@@ -12,9 +12,9 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/tracing/tracingtest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // collector takes the spans of a daemon.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // openWorkdir opens the working directory and makes it a mount of its own, so that a bind mount

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/cluster/clustertest"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestVolumesOnArrays: the volume of a deleted claim that is kept on a remote array is listed with all others, and who

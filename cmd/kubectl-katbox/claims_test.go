@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/cluster/clustertest"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestVolumesOfClaims: the volume of a deleted claim is listed and read as inline ones are, by those who may read

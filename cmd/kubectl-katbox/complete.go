@@ -18,8 +18,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/katbox/katbox/internal/cluster"
-	"github.com/katbox/katbox/internal/gateway/resource"
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/cluster"
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/verbs"
 )

@@ -14,7 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/katbox/katbox/internal/cluster"
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/terminal/terminaltest"
 	"github.com/katbox/katbox/internal/verbs/verbstest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // isThere ends the note about a volume that an earlier run has copied.

@@ -3,9 +3,9 @@ package main
 import (
 	"io"
 
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/gateway/resource"
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/katbox/katbox/internal/cluster"
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

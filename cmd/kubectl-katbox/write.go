@@ -6,8 +6,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/katbox/katbox/internal/gateway/resource"
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -15,7 +15,7 @@ var kinds = []kind{
 			"administrator allows.",
 		cure: "Correct `volumeAttributes` in the pod's spec; [For users](users.md#attributes) has all of them. Bounds of a namespace " +
 			"are in the [policy file](settings.md#by-namespace).",
-		from: []string{"internal/policy", "internal/duration", "internal/nearest"},
+		from: []string{"internal/policy", "internal/model/duration", "internal/nearest"},
 	},
 	{
 		title: "The request of the kubelet", met: "in the pod's events",
@@ -23,7 +23,7 @@ var kinds = []kind{
 			"kubelet's directory.",
 		cure: "Ask for what [a pod gets](users.md#what-a-pod-gets). If a path is refused, compare `--kubelet-dir` with the kubelet's " +
 			"`--root-dir`.",
-		from: []string{"internal/driver", "internal/driver/edge", "internal/volume"},
+		from: []string{"internal/driver", "internal/driver/edge", "internal/model/volume"},
 	},
 	{
 		title: "A volume is not published", met: "in the events of a pod that stays ContainerCreating",
@@ -70,7 +70,7 @@ var kinds = []kind{
 		from: []string{
 			"actors/ephemeral/hold.go", "actors/ephemeral/pins.go", "actors/ephemeral/purge.go", "actors/ephemeral/owner.go",
 			"actors/ephemeral/audit.go",
-			"actors/ephemeral/outcome.go", "internal/volume/hold.go", "internal/volume/owner.go", "internal/volume/terms.go", "internal/outcome",
+			"actors/ephemeral/outcome.go", "internal/model/volume/hold.go", "internal/model/volume/owner.go", "internal/model/volume/terms.go", "internal/model/outcome",
 		},
 	},
 	{
@@ -81,7 +81,7 @@ var kinds = []kind{
 		from: []string{
 			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/files", "internal/paths",
 			"internal/archive",
-			"internal/beneath", "internal/sparse", "internal/api", "internal/api/node",
+			"internal/beneath", "internal/sparse", "internal/model/api", "internal/api/node",
 		},
 	},
 	{
@@ -89,8 +89,8 @@ var kinds = []kind{
 		cause: "A flag has a value that cannot be, or two flags contradict one another.",
 		cure:  "Correct it: in the chart's values, or in the DaemonSet's `args`. [Flags and metrics](reference.md#the-daemon) explains each.",
 		from: []string{
-			"cmd/katbox", "internal/lifespan", "internal/quota/range.go", "internal/tracing", "internal/logging", "internal/ops",
-			"internal/terminal",
+			"cmd/katbox", "internal/model/lifespan", "internal/quota/range.go", "internal/tracing", "internal/logging", "internal/ops",
+			"internal/model/terminal",
 		},
 	},
 	{
@@ -132,7 +132,7 @@ var kinds = []kind{
 		title: "kubectl katbox", met: "by the plugin, on your machine",
 		cause: "The command line is wrong, no volume fits it, the cluster does not answer, or you lack a right.",
 		cure:  "The message says what to type or which right is missing; `kubectl katbox check` looks at the rest. See [For users](users.md).",
-		from:  []string{"cmd/kubectl-katbox", "internal/cluster", "internal/sealed"},
+		from:  []string{"cmd/kubectl-katbox", "internal/cluster", "internal/model/sealed"},
 	},
 	{
 		title: "Copies, and the page", met: "by `kubectl katbox cp` and `kubectl katbox ui`",
@@ -146,7 +146,7 @@ var kinds = []kind{
 		cause: "The request is malformed, more is asked for than the gateway does at a time, or a node does not answer.",
 		cure:  "Correct the request, as [the gateway](gateway.md) has it, or try again. A list names the nodes that are missing in it.",
 		from: []string{
-			"internal/gateway/server", "internal/gateway/fleet", "internal/gateway/resource", "internal/gateway/trust", "internal/gateway/owners",
+			"internal/gateway/server", "internal/gateway/fleet", "internal/model/resource", "internal/gateway/trust", "internal/gateway/owners",
 			"internal/gateway/arrays", "internal/gateway/outcomes", "internal/gateway/podevents",
 		},
 	},
@@ -174,7 +174,7 @@ var kinds = []kind{
 		cure: "Correct the StorageClass: [its parameters](pools.md#rules-for-pools-and-classes). For room delete volumes, or add a " +
 			"pool; `kubectl get vpsa` shows them.",
 		from: []string{
-			"internal/driver/controller", "internal/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
+			"internal/driver/controller", "internal/model/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
 			"actors/pools/compare.go",
 			"actors/pools/provision.go", "actors/pools/classes.go", "actors/pools/admission.go", "actors/pools/grow.go", "actors/pools/ofkind.go",
 		},
@@ -193,7 +193,7 @@ var kinds = []kind{
 		title: "Pools, and the controller", met: "in events and the status of Pools, PoolClasses and PoolVolumes, and in the controller's log",
 		cause: "What the resource names is not there, is another one's, or is still needed.",
 		cure:  "The message says which object to correct or to delete. `kubectl describe vpsa` shows a Pool with its conditions.",
-		from:  []string{"actors/pools", "internal/pools/watch", "internal/pools/v1alpha1"},
+		from:  []string{"actors/pools", "internal/pools/watch", "internal/model/v1alpha1"},
 	},
 	{
 		title: "A volume of an array is not attached", met: "in the pod's events, which the attacher writes",
@@ -240,7 +240,7 @@ var kinds = []kind{
 		title: "Local pools", met: "in events of claims and pods, and in the daemon's log",
 		cause: "A pool's disk is not mounted, is another one, or cannot do what is asked for.",
 		cure:  "Mount the disk that the message names: [Prepare a node](local-pools.md#prepare-a-node).",
-		from:  []string{"actors/local", "internal/local", "internal/local/disk", "internal/local/onarray", "cmd/katbox/known.go"},
+		from:  []string{"actors/local", "internal/model/local", "internal/local/disk", "internal/local/onarray", "cmd/katbox/known.go"},
 	},
 	{
 		title: "A node, and the API server", met: "in the daemon's log, and in the pod's events",

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // A stretch is a part of a volume's life in the picture.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/lifespan"
 )
 
 // TestMadeAnew: the pictures, the page of all messages and the sections of the alerts are those that "make docs" makes.

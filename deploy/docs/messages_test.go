@@ -181,8 +181,8 @@ func stateNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for path, prefix := range map[string]string{
-		"internal/pools/v1alpha1/pool.go": `PoolState`, "internal/pools/v1alpha1/poolclass.go": `ClassState`,
-		"internal/pools/afterlife.go": `End`,
+		"internal/model/v1alpha1/pool.go": `PoolState`, "internal/model/v1alpha1/poolclass.go": `ClassState`,
+		"internal/model/pools/afterlife.go": `End`,
 	} {
 		for _, found := range regexp.MustCompile(`(?m)^\s+\w+\s+`+prefix+`\s+= "(\w+)"$`).FindAllStringSubmatch(read(t, path), -1) {
 			names = append(names, found[1])

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/lifespan"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (

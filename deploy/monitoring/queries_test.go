@@ -18,11 +18,11 @@ import (
 
 	"github.com/katbox/katbox/internal/driver"
 	gateway "github.com/katbox/katbox/internal/gateway/metrics"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 	pools "github.com/katbox/katbox/internal/pools/metrics"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // words are those of PromQL that the queries use; all else in a query is a metric or a

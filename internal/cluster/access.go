@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 // attributes are what a SelfSubjectAccessReview asks about, as Kubernetes' API has them.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 // The exit codes of errors, as those of the verbs.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 // Files returns a page of a directory of a volume. id is that of [ID].

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // page is what sends requests through Forward.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 // APIService is the object that makes the API server ask the gateway.

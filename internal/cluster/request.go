@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 const (

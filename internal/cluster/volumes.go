@@ -13,7 +13,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 // Query selects retained volumes.

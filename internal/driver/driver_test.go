@@ -22,8 +22,8 @@ import (
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/socket"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const podsDir = "/var/lib/kubelet/pods"

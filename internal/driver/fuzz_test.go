@@ -13,9 +13,9 @@ import (
 
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/policy"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 func fuzzedDriver(t testing.TB, kubeletDir string) *Driver {

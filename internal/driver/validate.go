@@ -10,9 +10,9 @@ import (
 
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/policy"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // publication validates a publish. The error names the first field that is not acceptable; for the

@@ -3,7 +3,7 @@ package files
 import (
 	"context"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Pace is called before each batch of work: 256 KiB of bytes, 64 files that are looked at, or one

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // TestAsks: what a node asks is answered, in its order, and the node's name is that of its token.

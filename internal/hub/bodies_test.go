@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // taker plays a node as it takes requests: it refuses one that is too long, or that has something wrong in it.

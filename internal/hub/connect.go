@@ -18,8 +18,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/ops"
 )
 

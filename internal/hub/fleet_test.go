@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // fleetOf is the environment variable that makes a process play nodes: ADDRESS NUMBER.

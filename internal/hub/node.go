@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // mostAnswer bounds an answer in JSON: a page of 5,000 volumes, of which each takes some 600 bytes.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // Tell tells a node how pods of its have ended. The error wraps [ErrAway] or

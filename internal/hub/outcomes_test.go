@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // TestTell: a node is told over its newest connection, and what it answers says whether to try again.

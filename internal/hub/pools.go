@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/local/wire"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Pools learns which pools nodes have on their disks. It is called for one node at a time, and must not block.

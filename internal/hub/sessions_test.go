@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/model/local"
 )
 
 const uuidA, uuidB = "0f8a4a52-1111-4222-8333-aaaaaaaaaaaa", "0f8a4a52-1111-4222-8333-bbbbbbbbbbbb"

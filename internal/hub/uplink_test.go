@@ -15,11 +15,11 @@ import (
 
 	nodemetrics "github.com/katbox/katbox/internal/metrics"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/hub"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/uplink"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // cluster is what the API server knows: one node, n1, with a daemon.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Where is where a node finds a volume at present.

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Credentials is where a pod has the token and the CA of its ServiceAccount.

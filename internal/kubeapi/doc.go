@@ -7,7 +7,7 @@
 // [Client] holds no state of the cluster, and an API server that is away costs only the request under way.
 //
 // Requests run in the caller's goroutine, each for 10 seconds at most. No actor calls them in its
-// Receive. Errors are those of internal/volume: [volume.ErrNotFound] where the object is not there,
+// Receive. Errors are those of internal/model/volume: [volume.ErrNotFound] where the object is not there,
 // [volume.ErrInvalid] for a name that no object can have, and [volume.ErrUnavailable] for everything that
 // may be better later. They say what was asked for, and what to do.
 package kubeapi

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // errChanged: the object has been changed or made by another one meanwhile.

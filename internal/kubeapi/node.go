@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // group is that of the custom resources.

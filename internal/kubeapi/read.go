@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Keys of a Secret with what a node logs in with: those of Kubernetes' type kubernetes.io/iscsi-chap.

@@ -2,7 +2,7 @@
 // filter finds everything about a volume, a pod or a path.
 package logkeys
 
-import "github.com/katbox/katbox/internal/volume"
+import "github.com/katbox/katbox/internal/model/volume"
 
 // Keys of log lines.
 const (

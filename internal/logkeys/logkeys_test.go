@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 func TestAbout(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/model/duration"
 )
 
 // arrays are metrics of the volumes of remote arrays. Without that part of the daemon there are none: each

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // names are all metrics of Katbox. Dashboards and alerts use them, so none may change by

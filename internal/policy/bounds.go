@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Bounds are what the volumes of a namespace get without attributes, and how far attributes may go.

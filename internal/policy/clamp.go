@@ -3,7 +3,7 @@ package policy
 import (
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/model/lifespan"
 )
 
 // clamp rounds a lifespan up, to at most the given one. So volumes have few different lifespans, however

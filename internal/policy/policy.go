@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Policy is what the volumes of each namespace are promised. It does not change, so any goroutine may

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/katbox/katbox/internal/kubeapi"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // api is an API server with one PoolNode at most.

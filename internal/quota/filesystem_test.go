@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 func open(t *testing.T, path string) *os.File {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Mode says what to do with limits.

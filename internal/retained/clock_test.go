@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // stepped is a time after the wall clock was stepped by whole seconds.

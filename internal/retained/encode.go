@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // The volume IDs and pod UIDs of a kubelet are hexadecimal digits. The bytes that they stand for

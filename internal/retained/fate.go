@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // fate is what is to become of many volumes.

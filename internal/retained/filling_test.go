@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestFillingIsPushing: a queue that was filled at once is the same as one that got its volumes one by

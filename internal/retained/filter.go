@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // mayBeIn reports whether volumes of a space may be in a list.

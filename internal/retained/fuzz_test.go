@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // FuzzQueue does what the bytes say, three for each step, to a queue and to a plain list, and

@@ -3,7 +3,7 @@ package retained
 import (
 	"slices"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Changes returns another number than before if a volume has come or gone since, or the wall clock was stepped.

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // index holds the retained volumes of each [space] by [volume.Key]. It costs at most 4 bytes for

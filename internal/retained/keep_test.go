@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestKept volumes do not go, whatever the time, the disk or their namespace demands, until they are taken. They

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // model is a plain list that says in the simplest way what a queue is to say.

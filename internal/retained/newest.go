@@ -3,7 +3,7 @@ package retained
 import (
 	"container/heap"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // indexes reports whether lists contain an entry. Volumes that are being deleted are in none.

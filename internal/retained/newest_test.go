@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // checkNewest goes through all pages of a selection, and compares them with a list that is sorted.

@@ -3,8 +3,8 @@ package retained
 import (
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Choice is the volume that goes next. It is valid until the queue changes.

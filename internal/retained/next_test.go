@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestNextAgainstModel compares what goes next with a plain list, while volumes come and go.

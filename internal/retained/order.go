@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // order is a heap of entries, for the package container/heap. Each entry notes its place in it, which

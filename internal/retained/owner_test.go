@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // uids are those of two namespaces that had the same name, one after the other.

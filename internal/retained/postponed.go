@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Postpone adds a volume that could not be deleted, as [Queue.Push] does. Until then it is not due,

@@ -10,7 +10,7 @@ package retained
 import (
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Queue holds the retained volumes and knows which one goes next. The zero Queue is empty and ready

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestReleasesCostWhatRetainedVolumesDo: a person, or a program, that gives each of many volumes another reason takes

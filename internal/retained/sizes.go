@@ -4,7 +4,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // The queue also keeps what each of its volumes takes on the disk. A volume comes without a size

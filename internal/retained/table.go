@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // table holds the entries of volumes in little memory. An entry of a kubelet's volume takes 128

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (

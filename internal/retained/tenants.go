@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"math"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // maxTenants is how many namespaces are told apart. All further ones count as one. A namespace takes

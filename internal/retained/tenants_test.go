@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestFairTakesFromTheHeaviest: a namespace that retains nine tenths loses its oldest volumes, until

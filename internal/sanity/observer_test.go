@@ -13,7 +13,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"google.golang.org/grpc"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // observer sits on csi-sanity's connection and looks behind the driver's

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestDeadDisk: the mount table tells where volumes are mounted whose disk does not answer. A start says what is wrong.

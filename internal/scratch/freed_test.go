@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestErasedInodesShow: all that was erased counts as free.

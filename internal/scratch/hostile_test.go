@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/roottest/hostile"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // fileSystem mounts one of the type that a subtest is named after.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/quota"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // Space returns the room on the working directory's file system. With a quota on the directory (a project quota) that is

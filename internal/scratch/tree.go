@@ -2,7 +2,7 @@ package scratch
 
 import (
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Tree opens a volume's data directory for reading its files. The error wraps fs.ErrNotExist when

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestTree: the tree is that of the volume, and stays it when the volume is deleted meanwhile.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // BenchmarkUsage measures small volumes, each of a pod of its own. An operation is one volume.

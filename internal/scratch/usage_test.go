@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/beneath"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/roottest/hostile"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 func usage(t *testing.T, d *Dir) (bytes, inodes int64) {

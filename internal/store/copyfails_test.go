@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestChangesThatTheCopyRefuses: what cannot be written to the copy ends the compaction, while it

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 var (

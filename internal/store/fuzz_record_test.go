@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // FuzzRecord looks for a record that is accepted, and read as another one or not at all.

@@ -13,7 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // writeFixture makes TestWriteLegacyFixture write testdata/deletedVolumes.db anew. The checked-in

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // legacyVolume is a value of the old driver's bucket "volumes", a published volume.

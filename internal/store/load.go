@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Load calls each with the records of all volumes, in no order: they may not all fit in memory at

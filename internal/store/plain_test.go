@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // setAll gives each field of a struct a value, by its number; those of other types none.

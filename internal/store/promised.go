@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // storedPromise has what a volume was promised, what became of its pod and of the promise, and what

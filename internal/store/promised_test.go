@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestPromiseThatCannotBeUsed: the record can be used, and so can the rest of the promise.

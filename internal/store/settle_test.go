@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/store/boltfile"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // failingLastSync makes the next commit fail as it does when the disk refuses the sync of the meta

@@ -13,8 +13,8 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/store/boltfile"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 func openStore(t testing.TB, path string) *Store {

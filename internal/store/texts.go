@@ -1,6 +1,6 @@
 package store
 
-import "github.com/katbox/katbox/internal/volume"
+import "github.com/katbox/katbox/internal/model/volume"
 
 // Who released a volume, and why, may be in its record here alone: the node keeps no more than a few thousand of
 // such texts in memory. So the record of a released volume that says neither leaves what is there as it is, and a

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestTextsOfAReleaseStay: a record that does not say who released its volume, and why, leaves what is there, and its

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/model/duration"
 
 	// For a collector behind https: the image has no certificates of authorities.
 	_ "golang.org/x/crypto/x509roots/fallback"

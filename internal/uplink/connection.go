@@ -18,7 +18,7 @@ import (
 
 const (
 	// mostStreams bounds the requests that one gateway may have open on a connection: those that
-	// internal/api allows at once, some that are about to be refused, and the summary.
+	// internal/model/api allows at once, some that are about to be refused, and the summary.
 	mostStreams = 128
 	// mostHeader bounds the header of a request, as on the admin socket.
 	mostHeader = 64 << 10

@@ -14,7 +14,7 @@
 //	POST [api.OwnersPath]    the answers to that
 //	POST [api.OutcomesPath]  how pods of the node have ended
 //	     /v1/volumes..., and
-//	GET  [api.GonePath]      what internal/api serves; /v1/usage and /v1/report are for root alone
+//	GET  [api.GonePath]      what internal/model/api serves; /v1/usage and /v1/report are for root alone
 //
 // The controller finds
 //

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/duration"
 )
 
 // mostAddresses bounds how many replicas of a gateway a node connects to.

@@ -20,10 +20,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // patience is far longer than anything should take.

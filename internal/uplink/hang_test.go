@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
 )
 

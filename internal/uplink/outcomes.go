@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/outcome"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Outcomes takes in how pods ended.

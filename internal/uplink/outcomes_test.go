@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/outcome"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // takes takes in outcomes.

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestUnsentAnswersDelayNoOthers: a gateway that begins to send its answers and hangs does not keep

@@ -3,9 +3,9 @@ package uplink
 import (
 	"net/http"
 
-	"github.com/katbox/katbox/internal/local"
 	poolwire "github.com/katbox/katbox/internal/local/wire"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/local"
 )
 
 // peer is what is at the other end: how it is called, and what it may ask for. A gateway never reaches what is a

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/local"
 	poolwire "github.com/katbox/katbox/internal/local/wire"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/local"
 )
 
 // forController answers a request of a controller.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/local/fake"
 	poolwire "github.com/katbox/katbox/internal/local/wire"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // A replica may have several addresses: one of each family, or one in each of two names. It has one connection to a

@@ -17,9 +17,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Volumes are the volumes of the node. None of its methods may block for long.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/terminal"
 )
 
 // CanAsk returns an error if there is no user at a terminal to ask.

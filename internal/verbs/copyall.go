@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/terminal"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/terminal"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Part is one of several volumes that are copied.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/unpack"
 )
 

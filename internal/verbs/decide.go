@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/terminal"
 )
 
 // Pin is the verb that keeps a volume for a time. A program adds its notes, and what the verb does.

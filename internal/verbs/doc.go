@@ -6,7 +6,7 @@
 // Exit codes: 0 done, 1 failed, 2 wrong usage, 3 incomplete where the user wants no such answer, 4 no
 // such volume or it expired, 130 interrupted, 141 the reader of the output went away.
 //
-// A pod chooses names and contents. On a terminal they are shown with internal/terminal; names are
+// A pod chooses names and contents. On a terminal they are shown with internal/model/terminal; names are
 // quoted everywhere. On a node the memory of a verb counts in the daemon's container, so that no verb
 // holds a whole list or a whole file.
 package verbs

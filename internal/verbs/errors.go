@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"syscall"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/terminal"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/terminal"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // The exit codes, see the package comment.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // incomplete is an error of another package that knows its exit code.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/terminal"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/terminal"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // PinOptions are the flags of pin.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/terminal"
 )
 
 // Items writes a list in JSON, of any length.

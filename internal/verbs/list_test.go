@@ -3,7 +3,7 @@ package verbs
 import (
 	"testing"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 func TestModes(t *testing.T) {

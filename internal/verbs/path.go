@@ -3,8 +3,8 @@ package verbs
 import (
 	"strings"
 
+	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/terminal"
 )
 
 // CutTarget reads TARGET[:PATH]. Names of Kubernetes' objects have no colon, so that the first one begins

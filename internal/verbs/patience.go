@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 const (

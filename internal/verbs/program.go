@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/terminal"
 )
 
 // graceToEnd is how long an interrupted verb may take to close its files.

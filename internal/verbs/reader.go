@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/paths"
 )
 

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/sealed"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/sealed"
 )
 
 // source reads a file or an archive to its end, also if the daemon or the gateway restarts meanwhile,

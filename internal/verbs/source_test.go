@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // cutReader is a reader whose streams end after a few bytes of the hundred that they announce.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/terminal"
 )
 
 // StatFile describes a file, a directory or whatever else is at a path.

@@ -4,7 +4,7 @@ package pools
 
 import (
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/messages"
 )
 

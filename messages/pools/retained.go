@@ -3,7 +3,7 @@ package pools
 import (
 	"time"
 
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestOptions: a command line that makes no sense is refused before anything happens.

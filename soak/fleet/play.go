@@ -17,10 +17,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/uplink"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // play plays the nodes until in ends, or ctx.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // errNoFiles: a volume that does not exist has nothing to read.

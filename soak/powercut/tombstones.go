@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/soak/internal/pause"
 )
 

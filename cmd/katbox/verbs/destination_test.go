@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/verbs/verbstest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // copyAll copies a volume as one of several below a directory, as the plugin does with those of a job.

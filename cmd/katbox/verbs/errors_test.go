@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/verbs/verbstest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // answerWith makes the node answer all requests for bytes with an error.

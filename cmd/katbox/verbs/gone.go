@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/duration"
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

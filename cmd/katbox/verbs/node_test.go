@@ -23,9 +23,9 @@ import (
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/verbs"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // asVerb in the environment makes the test binary the program: some tests need a process of its own.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/verbs"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 func TestStat(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"syscall"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

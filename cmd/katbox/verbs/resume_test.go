@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/sealed"
+	"github.com/katbox/katbox/internal/model/sealed"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/verbs/verbstest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // cut makes the node break the connections of the next streams. Each number is how many bytes of the

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/verbs"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // targetNotes end the usage of each verb that takes a target.

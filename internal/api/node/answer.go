@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/sealed"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/sealed"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // answer is a request and the answer to it.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"golang.org/x/sys/unix"
 )

@@ -1,4 +1,4 @@
-// Package node answers the requests of the API of internal/api on a node: the handler of all its
+// Package node answers the requests of the API of internal/model/api on a node: the handler of all its
 // routes, and the server for it.
 //
 // Limits of a handler: 32 streams and 16 lists at once, and beyond that the answer is 429; a list ends

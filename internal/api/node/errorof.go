@@ -6,11 +6,11 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // errLeft: the client does not read its answer any more.

@@ -17,14 +17,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const testPod volume.PodUID = "5f1c8a52-1f4e-4f0e-9d43-6a1b2c3d4e5f"

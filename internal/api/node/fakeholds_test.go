@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // hold changes what a person has decided about a volume.

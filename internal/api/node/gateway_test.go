@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // overHTTP2 returns one connection to the node's handler that speaks HTTP/2, as that of a gateway does.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestGone: what is asked for, and how it is told.

@@ -11,14 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/shares"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestHolds: a volume is pinned, released and purged, and the answers say what is now.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Inline are the inline volumes of a node: for its handlers, and for what it tells a gateway.

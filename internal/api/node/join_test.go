@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // inline are inline volumes with what the uplink asks for too.

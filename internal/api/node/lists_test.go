@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 func TestPagesOfVolumes(t *testing.T) {

@@ -3,7 +3,7 @@ package node
 import (
 	"net/http"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // mostPage is about how long a page is, in bytes: gateways read no answer of more than 4 MiB. Most

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestLongPages: a gateway reads all of a list whose entries are as long as they can be, though it reads

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // parameters reads the parameters of a request. It keeps the first error.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/files"
 )

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // deadlines is a connection that keeps the last deadline.

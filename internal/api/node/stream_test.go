@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest/hostile"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // large makes a file that fits in no buffer between daemon and client.

@@ -12,13 +12,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/archive"
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/model/sealed"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/sealed"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // archive streams a tar of a directory or file.

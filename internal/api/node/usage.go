@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // mostPods is how many pods, and how many namespaces, the usage shows. It counts up to twice as many at a time, so a million

@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 
-	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // listVolumes answers with a page of the retained volumes.

@@ -16,7 +16,7 @@ import (
 	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/array/fake/dataplane"
 	"github.com/katbox/katbox/internal/array/vpsa"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // Node is a node as arrays know it.

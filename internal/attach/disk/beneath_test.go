@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestBindBeneathAMountOfThePod: a kubelet that starts anew publishes again what a pod has mounted something on.

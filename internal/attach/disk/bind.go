@@ -9,8 +9,8 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // removed is what the mount table adds to the path of what was removed.

@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/attach/host"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Format makes a file system, ext4 or xfs, on a device that is proven to be empty, see [Tools.Content]. Any other

@@ -11,8 +11,8 @@ import (
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 func TestGrowXFS(t *testing.T) { testGrow(t, xfs) }

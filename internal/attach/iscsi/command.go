@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/attach/host"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // commandTime is how long iscsiadm may take. A login takes [loginTimeout], a logout as long.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestScanOfOtherNames: arrays whose disks have another serial number than the volume's ID, such as those of SCST, which by

@@ -9,7 +9,7 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Scan makes one LUN of our session to a target a disk, and returns it when it is the volume that is wanted, as far as

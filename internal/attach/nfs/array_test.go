@@ -15,8 +15,8 @@ import (
 	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/attach/disk"
 	"github.com/katbox/katbox/internal/attach/nfs"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 var tools = disk.Tools{Log: logr.Discard()}

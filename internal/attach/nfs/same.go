@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // compare tells whether what is mounted is what is asked for: nil, attach.ErrNotOurs for another export or another

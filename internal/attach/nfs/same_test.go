@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 func TestCompare(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // Record is what a node keeps about a volume that is staged.

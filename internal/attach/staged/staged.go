@@ -15,7 +15,7 @@ import (
 
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Staged is the directory of records. It is safe for concurrent use for different volumes; for one volume

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/verbs/verbstest"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Grace is how long a volume of these nodes is kept after its release.

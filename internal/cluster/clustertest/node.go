@@ -17,14 +17,14 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/api/node"
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // Node is a node with a daemon.

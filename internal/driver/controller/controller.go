@@ -13,7 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // Pools is what the driver offers over CSI. Every call may be repeated. An error that leaves open what

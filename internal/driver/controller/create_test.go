@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 func TestWhatIsAskedForAVolume(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // fakePools answers what it is told to, and remembers what it was asked.

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (

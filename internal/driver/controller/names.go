@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // maxPath is the longest path that the kernel accepts, without the final NUL.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/socket"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const (

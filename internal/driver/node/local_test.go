@@ -13,8 +13,8 @@ import (
 
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const poolUUID = "0f1e2d3c-4b5a-4697-8877-665544332211"

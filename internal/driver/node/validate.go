@@ -8,9 +8,9 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // staging validates a stage. The error names the first field that is not acceptable.

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // TestStageRefuses: before anything is asked of the volumes, with the field in the error.

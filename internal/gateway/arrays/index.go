@@ -3,8 +3,8 @@ package arrays
 import (
 	"slices"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // entry is a retained volume. It is not changed, but made anew.

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // jsonNode answers a first query with volumes in JSON, as over a connection.

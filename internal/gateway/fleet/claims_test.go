@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // claimNode is a node with volumes as it says they are.

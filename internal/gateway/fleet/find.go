@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // Lookup asks for one volume by its name.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // mostSize is more than any volume takes, in bytes or inodes.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // mostWord is the longest word, in bytes.

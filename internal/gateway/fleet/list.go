@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // list is a page in the making.

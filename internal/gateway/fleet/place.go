@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // place is where a volume stands in the order of all volumes. The zero place is above all others.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // source is one query to one node, page after page. One goroutine at a time uses it.

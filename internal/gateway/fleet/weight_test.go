@@ -9,9 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/gateway/resource"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // heavy is a volume with texts as long as a node may say them, each made of one character.

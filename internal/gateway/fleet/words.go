@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Nodes are the nodes of the cluster, as far as the gateway knows them.

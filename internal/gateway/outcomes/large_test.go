@@ -9,8 +9,8 @@ import (
 
 	core "k8s.io/api/core/v1"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/outcome"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/outcome"
 )
 
 // large is the outcome of a pod with as many volumes as one may have, with names as long as they may be.

@@ -11,10 +11,10 @@ import (
 	core "k8s.io/api/core/v1"
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/hub"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // Config is what Outcomes need.

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // patience is far longer than anything should take.

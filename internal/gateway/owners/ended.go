@@ -6,7 +6,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // ended is what the watch of pods that end has shown of one. Whose namespace it was in is found out when a node asks.

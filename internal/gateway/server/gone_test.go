@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestGone: what is gone is listed on request, to those alone whose it was.

@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/shares"
 )
 

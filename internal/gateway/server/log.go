@@ -11,9 +11,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/gateway/resource"
-	"github.com/katbox/katbox/internal/sealed"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/sealed"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/sealed"
+	"github.com/katbox/katbox/internal/model/sealed"
 )
 
 func TestFiles(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // nodeVolumes are the volumes of a node. Their files are real.

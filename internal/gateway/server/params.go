@@ -10,8 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 // machinery are parameters that clients of Kubernetes add to any request. They change nothing here.

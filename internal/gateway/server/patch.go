@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/model/resource"
 )
 
 const (

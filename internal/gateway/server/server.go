@@ -12,11 +12,11 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/metrics"
-	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/gateway/trust"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/ops"
 )
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/sealed"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/sealed"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // slowNode makes the node send one byte of a stream, and then no more until release is called.

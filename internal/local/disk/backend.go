@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/quota"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const btrfsName = "btrfs"

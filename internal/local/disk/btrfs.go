@@ -14,10 +14,10 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/quota"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // subvolumes keeps each volume in a subvolume of btrfs, which counts in a quota group of its own: of level 1, with the

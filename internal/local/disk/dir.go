@@ -5,8 +5,8 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Shown are the files of a volume, for those who read them.

@@ -1,5 +1,5 @@
 // Package disk keeps the volumes of one pool in a directory of a node: [Pool] is the directory that was opened.
-// internal/local says what is where in it.
+// internal/model/local says what is where in it.
 //
 // # Which directory is a pool
 //

@@ -11,8 +11,8 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/local"
 )
 
 // What is copied of an image that is in use has to be whole. So the file system on it is frozen for that moment.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestUnstagedWhileFrozen: a daemon that ends in the middle of a copy leaves the origin frozen. If that is unstaged

@@ -15,11 +15,11 @@ import (
 	"github.com/katbox/katbox/internal/attach"
 	attachdisk "github.com/katbox/katbox/internal/attach/disk"
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // images keeps each volume in a file that a loop device makes a disk of.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/model/local"
 )
 
 func (i *images) grow(r local.Record, _ uint32) error {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/pace"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const (

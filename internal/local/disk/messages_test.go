@@ -9,8 +9,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // spoil changes an image that nothing uses, with debugfs.

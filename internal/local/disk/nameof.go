@@ -13,8 +13,8 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // Locations know where the pools of a process are in their file systems, and so whose a mount is, also while a pool's

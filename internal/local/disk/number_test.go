@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	attachdisk "github.com/katbox/katbox/internal/attach/disk"
-	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/roottest"
 )
 

@@ -15,11 +15,11 @@ import (
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // content returns the names at the top of a tree, and what is in a file there.

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // DeviceFile is the file in a staging path at which the node of a block device is bound.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Pools describes all pools of the node.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Node is a node with pools on its disks. The zero value has none.

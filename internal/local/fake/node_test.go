@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const uuid = "11111111-1111-4111-8111-111111111111"

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/pools"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // pageSize is how many volumes or snapshots a node is asked for at once.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // errLied: the node says what no daemon says.

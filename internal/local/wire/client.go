@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // longest bounds a question. A node answers one that takes longer than ten seconds with [volume.ErrBusy].

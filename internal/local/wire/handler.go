@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // mostTime bounds how long the node takes to read a question, and to answer one.

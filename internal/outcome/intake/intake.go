@@ -19,8 +19,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/outcome"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (

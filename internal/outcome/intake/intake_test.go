@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/katbox/katbox/internal/outcome"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // patience is far longer than anything should take.

@@ -19,10 +19,10 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
 
-	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/outcome"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Socket returns the path of the kubelet's socket. root is the kubelet's root directory.

@@ -22,8 +22,8 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/katbox/katbox/internal/outcome"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // patience is far longer than anything should take.

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/katbox/katbox/internal/outcome"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // Of a v1.Pod a dozen fields are needed; package k8s.io/api, which decodes all, would be linked with

@@ -24,12 +24,12 @@ import (
 	"github.com/katbox/katbox/internal/array/vpsa"
 	"github.com/katbox/katbox/internal/driver/controller"
 	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/local"
 	localfake "github.com/katbox/katbox/internal/local/fake"
-	words "github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/local"
+	words "github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/pools/apitest"
 	"github.com/katbox/katbox/internal/pools/metrics"
-	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/pools/watch"
 )
 

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // Authority is a CA.

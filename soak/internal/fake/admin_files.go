@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // serveFiles lists a directory, or describes an entry.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // serveKeep pins a retained volume, or takes back what a person decided.

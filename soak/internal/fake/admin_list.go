@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // serveList answers with a page of the retained volumes, the newest first.

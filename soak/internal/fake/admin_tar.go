@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/sealed"
+	"github.com/katbox/katbox/internal/model/sealed"
 )
 
 // serveTar streams a tar of a directory.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // record is what it knows of a volume, also after it was killed.

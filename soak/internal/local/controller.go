@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // Controller takes the daemon's connections and asks on the newest.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/soak/internal/check"
 )
 

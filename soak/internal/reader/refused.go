@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/soak/internal/check"
 	"github.com/katbox/katbox/soak/internal/content"
 	"github.com/katbox/katbox/soak/internal/history"

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/soak/internal/content"
 	"github.com/katbox/katbox/soak/internal/history"
 )

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/attach/attachtest"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // The client of these tests is what an administrator would use: mount and iscsiadm.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/array/fake/dataplane"
 	"github.com/katbox/katbox/internal/attach/attachtest"
-	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/model/pools"
 )
 
 // program is a fakearray with a kernel's data plane.
