@@ -40,7 +40,7 @@ type Recording struct {
 const (
 	// CommitProves is how long a commit proves that the next one is possible.
 	CommitProves = time.Second
-	// MaxProbes bounds the probes that wait. internal/ops asks one question at a time and gives
+	// MaxProbes bounds the probes that wait. internal/lib/ops asks one question at a time and gives
 	// each up after a while: on a disk that hangs they add up here.
 	MaxProbes = 16
 )

@@ -27,22 +27,22 @@ var walls = []struct {
 	}, nil},
 	// The gateway runs on no node. It mounts nothing, opens no volume's files, and has no actors.
 	{"katbox-gateway", own + "internal/gateway/server", []string{
-		own + "actors", own + "messages", own + "internal/kernel", own + "internal/mount", own + "internal/files", own + "internal/beneath",
+		own + "actors", own + "messages", own + "internal/lib/kernel", own + "internal/mount", own + "internal/files", own + "internal/beneath",
 		own + "internal/attach", own + "internal/local/disk", own + "internal/driver", own + "internal/store", own + "internal/scratch",
 		own + "internal/api/node", own + "internal/array", own + "internal/web",
 	}, nil},
-	// The controller runs on no node. Of the node it has the words, and internal/kernel for its socket.
+	// The controller runs on no node. Of the node it has the words, and internal/lib/kernel for its socket.
 	{"katbox-controller", own + "actors/pools", []string{
 		own + "actors/ephemeral", own + "actors/local", own + "actors/persistent", own + "messages/local", own + "internal/mount",
 		own + "internal/files", own + "internal/beneath", own + "internal/attach", own + "internal/local/disk", own + "internal/driver",
 		own + "internal/metrics", own + "internal/policy", own + "internal/store", own + "internal/scratch", own + "internal/api/node",
-		own + "internal/gateway", own + "internal/web", own + "internal/kubelet",
-	}, []string{own + "internal/driver/controller", own + "internal/driver/edge"}},
+		own + "internal/gateway", own + "internal/web", own + "internal/lib/kubelet",
+	}, []string{own + "internal/driver/controller", own + "internal/lib/edge"}},
 	// The plugin is downloaded by each user. It has no typed clients, and nothing of the daemon and the gateway but words.
 	// (protobuf comes with the library that reads durations, 0.4 MB.)
 	{"kubectl-katbox", own + "internal/cluster", []string{
 		"k8s.io/api/", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/cli-runtime", "github.com/spf13/cobra",
-		"github.com/prometheus/client_golang", "google.golang.org/grpc", own + "internal/gateway", own + "internal/kernel",
+		"github.com/prometheus/client_golang", "google.golang.org/grpc", own + "internal/gateway", own + "internal/lib/kernel",
 		own + "internal/api/node", own + "actors",
 	}, []string{own + "internal/model/resource"}},
 }

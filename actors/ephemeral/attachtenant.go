@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/messages"

@@ -18,10 +18,10 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/scratch"
 )
 

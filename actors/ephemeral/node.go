@@ -23,11 +23,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"

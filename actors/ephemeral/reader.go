@@ -10,8 +10,8 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/messages"
 )

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/messages"

@@ -12,13 +12,13 @@ import (
 	mountutils "k8s.io/mount-utils"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/scratch"
 )
 

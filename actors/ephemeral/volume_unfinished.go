@@ -3,7 +3,7 @@ package ephemeral
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 )

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )

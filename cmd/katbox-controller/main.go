@@ -7,7 +7,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/katbox/katbox/internal/program"
+	"github.com/katbox/katbox/internal/lib/program"
 )
 
 // The build sets version, and revision to the commit.

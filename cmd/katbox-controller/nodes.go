@@ -17,8 +17,8 @@ import (
 
 	"github.com/katbox/katbox/internal/certs"
 	"github.com/katbox/katbox/internal/hub"
+	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/model/local"
-	"github.com/katbox/katbox/internal/ops"
 )
 
 // nodesOptions are the flags of the port that nodes with pools on their disks connect to.

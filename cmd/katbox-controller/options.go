@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/ops"
-	"github.com/katbox/katbox/internal/program"
-	"github.com/katbox/katbox/internal/socket"
+	"github.com/katbox/katbox/internal/lib/edge"
+	"github.com/katbox/katbox/internal/lib/ops"
+	"github.com/katbox/katbox/internal/lib/program"
+	"github.com/katbox/katbox/internal/lib/socket"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/katbox/katbox/internal/ops"
-	"github.com/katbox/katbox/internal/program"
+	"github.com/katbox/katbox/internal/lib/ops"
+	"github.com/katbox/katbox/internal/lib/program"
 )
 
 const (

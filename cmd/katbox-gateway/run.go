@@ -25,11 +25,11 @@ import (
 	"github.com/katbox/katbox/internal/gateway/server"
 	"github.com/katbox/katbox/internal/gateway/trust"
 	"github.com/katbox/katbox/internal/hub"
-	"github.com/katbox/katbox/internal/logging"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logging"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/ops"
+	"github.com/katbox/katbox/internal/lib/program"
 	"github.com/katbox/katbox/internal/model/resource"
-	"github.com/katbox/katbox/internal/ops"
-	"github.com/katbox/katbox/internal/program"
 )
 
 const (

@@ -33,8 +33,8 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
-	"github.com/katbox/katbox/internal/ops"
 )
 
 const patience = 2 * time.Minute

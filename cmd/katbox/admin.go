@@ -12,10 +12,10 @@ import (
 	"github.com/katbox/katbox/internal/api/node"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/ops"
+	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/ops"
-	"github.com/katbox/katbox/internal/socket"
 )
 
 const (

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubeapi"
-	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/socket"
+	"github.com/katbox/katbox/internal/lib/edge"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/socket"
 )
 
 // stagedDir is where the records of staged volumes are, beside the socket of --array-endpoint: a

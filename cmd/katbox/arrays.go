@@ -13,14 +13,14 @@ import (
 
 	"github.com/katbox/katbox/actors/persistent"
 	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/driver/node"
-	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/edge"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/poolnode"
-	"github.com/katbox/katbox/internal/socket"
 )
 
 // arrayNodeTimeout bounds the stop of that part, so that the rest has time for its own.

@@ -183,7 +183,7 @@ func pointsBelow(t *testing.T, root string, rooms ...string) []string {
 	t.Helper()
 	change := regexp.MustCompile(`\bdo\("(\w+)"`)
 	changes := map[string]bool{}
-	eachLine(t, root+"internal/kernel", func(_, line string) {
+	eachLine(t, root+"internal/lib/kernel", func(_, line string) {
 		if c := change.FindStringSubmatch(line); c != nil {
 			changes[c[1]] = true
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/driver"
-	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/program"
+	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/policy"
-	"github.com/katbox/katbox/internal/program"
-	"github.com/katbox/katbox/internal/socket"
 )
 
 // FuzzParse looks for a command line that is accepted though the daemon cannot work with

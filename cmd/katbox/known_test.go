@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 )
 
 const (

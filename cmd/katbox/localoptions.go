@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 
 	actorslocal "github.com/katbox/katbox/actors/local"
-	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/lib/edge"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
-	"github.com/katbox/katbox/internal/socket"
 )
 
 // localOptions are the flags of the pools on the node's own disks.

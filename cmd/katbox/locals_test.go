@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	actorslocal "github.com/katbox/katbox/actors/local"
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/local"

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
 
-	"github.com/katbox/katbox/internal/logging"
+	"github.com/katbox/katbox/internal/lib/logging"
 )
 
 // newLogger returns the daemon's log, to which the libraries write as well. It goes to stdout:

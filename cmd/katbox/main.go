@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/katbox/katbox/cmd/katbox/verbs"
-	"github.com/katbox/katbox/internal/program"
+	"github.com/katbox/katbox/internal/lib/program"
 	shared "github.com/katbox/katbox/internal/verbs"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/program"
+	"github.com/katbox/katbox/internal/lib/program"
 )
 
 func TestDefaultsAreTheOldDrivers(t *testing.T) {

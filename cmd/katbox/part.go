@@ -9,10 +9,10 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/driver/node"
-	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/duration"
-	"github.com/katbox/katbox/internal/socket"
 )
 
 const (

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/driver"
-	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/socket"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/logging"
-	"github.com/katbox/katbox/internal/program"
+	"github.com/katbox/katbox/internal/lib/logging"
+	"github.com/katbox/katbox/internal/lib/program"
 )
 
 // TestStdoutThatStalls: the daemon still answers calls, changes volumes and ends.

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/cluster"
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
-	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -15,7 +15,7 @@ var kinds = []kind{
 			"administrator allows.",
 		cure: "Correct `volumeAttributes` in the pod's spec; [For users](users.md#attributes) has all of them. Bounds of a namespace " +
 			"are in the [policy file](settings.md#by-namespace).",
-		from: []string{"internal/policy", "internal/model/duration", "internal/nearest"},
+		from: []string{"internal/policy", "internal/model/duration", "internal/lib/nearest"},
 	},
 	{
 		title: "The request of the kubelet", met: "in the pod's events",
@@ -23,7 +23,7 @@ var kinds = []kind{
 			"kubelet's directory.",
 		cure: "Ask for what [a pod gets](users.md#what-a-pod-gets). If a path is refused, compare `--kubelet-dir` with the kubelet's " +
 			"`--root-dir`.",
-		from: []string{"internal/driver", "internal/driver/edge", "internal/model/volume"},
+		from: []string{"internal/driver", "internal/lib/edge", "internal/model/volume"},
 	},
 	{
 		title: "A volume is not published", met: "in the events of a pod that stays ContainerCreating",
@@ -48,7 +48,7 @@ var kinds = []kind{
 			"the disk is full.",
 		cure: "End the process that the message names, or unmount what is there. Katbox tries again by itself. See [Not " +
 			"unmounted](troubleshooting.md#not-unmounted).",
-		from: []string{"actors/ephemeral/unpublish.go", "actors/ephemeral/task.go", "internal/mount", "internal/kernel"},
+		from: []string{"actors/ephemeral/unpublish.go", "actors/ephemeral/task.go", "internal/mount", "internal/lib/kernel"},
 	},
 	{
 		title: "Limits of volumes", met: "in the pod's events, and in the daemon's log",
@@ -61,7 +61,7 @@ var kinds = []kind{
 		cause: "Another operation on the same object runs, the disk is slow or does not answer, or the program starts or stops.",
 		cure: "Wait: the same call is tried again, and gets the outcome. If that goes on for minutes, look at the disk: the kernel's " +
 			"log of the node.",
-		from: []string{"actors", "internal/pace", "messages"},
+		from: []string{"actors", "internal/lib/pace", "messages"},
 	},
 	{
 		title: "Pins, releases and purges", met: "by `katbox`, `kubectl katbox` and the gateway's API",
@@ -79,9 +79,9 @@ var kinds = []kind{
 			"a directory.",
 		cure: "List the directory above. While a pod uses the volume, read it with `kubectl exec`. If it is gone, `list --gone` says why.",
 		from: []string{
-			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/files", "internal/paths",
+			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/files", "internal/lib/paths",
 			"internal/archive",
-			"internal/beneath", "internal/sparse", "internal/model/api", "internal/api/node",
+			"internal/beneath", "internal/lib/sparse", "internal/model/api", "internal/api/node",
 		},
 	},
 	{
@@ -89,7 +89,7 @@ var kinds = []kind{
 		cause: "A flag has a value that cannot be, or two flags contradict one another.",
 		cure:  "Correct it: in the chart's values, or in the DaemonSet's `args`. [Flags and metrics](reference.md#the-daemon) explains each.",
 		from: []string{
-			"cmd/katbox", "internal/model/lifespan", "internal/quota/range.go", "internal/tracing", "internal/logging", "internal/ops",
+			"cmd/katbox", "internal/model/lifespan", "internal/quota/range.go", "internal/tracing", "internal/lib/logging", "internal/lib/ops",
 			"internal/model/terminal",
 		},
 	},
@@ -113,7 +113,7 @@ var kinds = []kind{
 		cause: "Another process serves the socket, or the directories of the container are not the kubelet's.",
 		cure: "Stop the other driver on this node; compare the paths with the kubelet's root directory. See [Not " +
 			"ready](troubleshooting.md#not-ready).",
-		from: []string{"internal/socket", "internal/kubelet", "internal/outcome/podsapi"},
+		from: []string{"internal/lib/socket", "internal/lib/kubelet", "internal/outcome/podsapi"},
 	},
 	{
 		title: "The policy file", met: "in the daemon's log and by `/readyz`",
@@ -166,7 +166,7 @@ var kinds = []kind{
 		cause: "A flag is wrong, the API server does not answer, or a right is missing.",
 		cure: "Correct the flag; apply the manifests again. [The gateway](reference.md#the-gateway) and [the " +
 			"controller](reference.md#the-controller) have the flags.",
-		from: []string{"cmd/katbox-gateway", "cmd/katbox-controller", "internal/program"},
+		from: []string{"cmd/katbox-gateway", "cmd/katbox-controller", "internal/lib/program"},
 	},
 	{
 		title: "A claim is refused, or finds no pool", met: "in the claim's events, which the provisioner writes",
@@ -257,7 +257,7 @@ var noUsers = map[string]string{
 	"internal/array/fake/dataplane":  "an array for tests",
 	"internal/attach/attachtest":     "helps tests",
 	"internal/cluster/clustertest":   "helps tests",
-	"internal/crashpoint":            "ends programs in tests",
+	"internal/lib/crashpoint":        "ends programs in tests",
 	"internal/gateway/metrics":       "what metrics are for: reference.md has it",
 	"internal/local/fake":            "a node for tests",
 	"internal/pools/metrics":         "what metrics are for: reference.md has it",
@@ -268,13 +268,13 @@ var noUsers = map[string]string{
 	"internal/roottest":              "helps tests",
 	"internal/roottest/hostile":      "helps tests",
 	"internal/sanity":                "tests",
-	"internal/shares":                "who asks for a slot says why there is none",
+	"internal/lib/shares":            "who asks for a slot says why there is none",
 	"internal/sanity/controller":     "tests",
 	"internal/sanity/specs":          "tests",
 	"internal/terminal/terminaltest": "helps tests",
 	"internal/tracing/tracingtest":   "helps tests",
 	"internal/uplink/uplinktest":     "helps tests",
 	"internal/verbs/verbstest":       "helps tests",
-	"internal/logkeys":               "keys of the log",
-	"internal/logsink":               "words of the log",
+	"internal/lib/logkeys":           "keys of the log",
+	"internal/lib/logsink":           "words of the log",
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 )
 
 // TestFewFilesAreOpenAhead: however slow the client is, the walk is only a few files ahead, and once

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/sparse"
+	"github.com/katbox/katbox/internal/lib/paths"
+	"github.com/katbox/katbox/internal/lib/sparse"
 )
 
 // Options say what an archive contains.

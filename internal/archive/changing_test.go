@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 )
 
 // hooked calls first before the first write, at a time when 256 KiB of the archive exist.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/katbox/katbox/internal/sparse"
+	"github.com/katbox/katbox/internal/lib/sparse"
 )
 
 // seekEvery is how many extents are found between two calls of the pace.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/sparse"
+	"github.com/katbox/katbox/internal/lib/sparse"
 )
 
 // header returns the header of a regular file. Other entries change it.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 )
 
 // reading reads the volume at dir until the end of the test.

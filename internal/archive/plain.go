@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/katbox/katbox/internal/sparse"
+	"github.com/katbox/katbox/internal/lib/sparse"
 )
 
 // plain encodes a header that needs nothing beyond the fields of USTAR except the fraction of a second of its time. It

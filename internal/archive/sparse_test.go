@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/sparse"
+	"github.com/katbox/katbox/internal/lib/sparse"
 	"github.com/katbox/katbox/internal/unpack"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 )
 
 // Offsets in struct linux_dirent64.

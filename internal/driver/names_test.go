@@ -7,7 +7,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 

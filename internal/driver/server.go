@@ -3,9 +3,9 @@ package driver
 import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/edge"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/lib/paths"
 )
 
 // File is an open regular file. Its methods may be called from several goroutines.

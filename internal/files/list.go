@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/beneath"
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 )
 
 const (

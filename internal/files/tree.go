@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/beneath"
-	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/lib/paths"
 )
 
 // Tree is an open data directory. Its methods may be called from several goroutines.

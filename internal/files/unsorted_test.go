@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/roottest"
 )
 

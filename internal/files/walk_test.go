@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/beneath"
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/roottest/hostile"
 )

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 )
 
 // step is a name on the way from the directory of a list to an entry.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/api"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/ops"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/katbox/katbox/internal/lib/nearest"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/nearest"
 )
 
 // KubeletPrefix begins the keys that the kubelet sets, whose values are its own.

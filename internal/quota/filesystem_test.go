@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
 )

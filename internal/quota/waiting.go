@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 )
 
 const (

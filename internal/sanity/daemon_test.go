@@ -11,15 +11,15 @@ import (
 
 	"github.com/katbox/katbox/actors/ephemeral"
 	"github.com/katbox/katbox/internal/driver"
-	"github.com/katbox/katbox/internal/driver/edge"
-	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/lib/edge"
+	"github.com/katbox/katbox/internal/lib/kubelet"
+	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/store"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/roottest"
 )
 

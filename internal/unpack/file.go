@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/katbox/katbox/internal/sparse"
+	"github.com/katbox/katbox/internal/lib/sparse"
 )
 
 // holeSize is the unit in which zeros become holes, in bytes. It is the block size of nearly all

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/sparse"
+	"github.com/katbox/katbox/internal/lib/sparse"
 )
 
 // holes is the archive of a file with holes, of which it has a map and what follows it.

@@ -10,7 +10,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/katbox/katbox/internal/sparse"
+	"github.com/katbox/katbox/internal/lib/sparse"
 )
 
 const (

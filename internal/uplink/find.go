@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/duration"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	poolwire "github.com/katbox/katbox/internal/local/wire"
-	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/local"
 )

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/paths"
 )
 
 const (

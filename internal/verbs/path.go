@@ -3,8 +3,8 @@ package verbs
 import (
 	"strings"
 
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/paths"
 )
 
 // CutTarget reads TARGET[:PATH]. Names of Kubernetes' objects have no colon, so that the first one begins

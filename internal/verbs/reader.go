@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/paths"
 )
 
 // Reader is where the files of volumes come from: the daemon of a node, or the Kubernetes API.

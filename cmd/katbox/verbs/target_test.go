@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/api"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/sealed"
 	"github.com/katbox/katbox/internal/model/volume"
 )

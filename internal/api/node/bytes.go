@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/lib/paths"
 )
 
 // batch is how many bytes are read from a file and sent at once.

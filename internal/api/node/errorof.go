@@ -9,8 +9,8 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/paths"
 )
 
 // errLeft: the client does not read its answer any more.

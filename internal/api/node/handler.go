@@ -16,9 +16,9 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/lib/shares"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/shares"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/shares"
+	"github.com/katbox/katbox/internal/lib/paths"
+	"github.com/katbox/katbox/internal/lib/shares"
 )
 
 // files answers with a page of a directory, or with one entry.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/katbox/katbox/internal/model/api"
 
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/paths"
 )
 
 // deadlines is a connection that keeps the last deadline.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/katbox/katbox/internal/archive"
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/sealed"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/paths"
 )
 
 // archive streams a tar of a directory or file.

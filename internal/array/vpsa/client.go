@@ -21,7 +21,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/lib/crashpoint"
 )
 
 type client struct {

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 
 	"github.com/katbox/katbox/internal/attach/host"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 )
 
 // fsckUncorrected is the bit of fsck's exit status that says that errors are left. Lower ones say that it corrected

@@ -15,7 +15,7 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/attach/host"
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 )
 
 // Content returns what is on a device: empty when it is proven to be empty, else the type of the file system.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/attach/attachtest"
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
 )

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 )
 
 // Root is the host's root directory as the daemon sees it; empty for the daemon's own.

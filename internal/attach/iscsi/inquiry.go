@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 )
 
 // inquire asks the array behind a disk which one it is now. sysfs has what the array said when the disk appeared: an

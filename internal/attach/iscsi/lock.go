@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 )
 
 // recordsLock is a second name of a file, which iscsiadm makes while it reads or writes

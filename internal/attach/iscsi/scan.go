@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 

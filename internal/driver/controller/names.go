@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/katbox/katbox/internal/lib/nearest"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/nearest"
 )
 
 // The parameters of a StorageClass.

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc/codes"
 
-	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"

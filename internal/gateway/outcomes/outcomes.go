@@ -13,7 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/hub"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/api"
 )
 

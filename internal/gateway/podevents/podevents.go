@@ -16,7 +16,7 @@ import (
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 )
 
 // Config is what Events need.

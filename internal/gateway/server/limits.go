@@ -9,8 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/katbox/katbox/internal/lib/shares"
 	"github.com/katbox/katbox/internal/model/resource"
-	"github.com/katbox/katbox/internal/shares"
 )
 
 // limiter bounds how many requests of a kind run at once: all of them, and those of each reader.

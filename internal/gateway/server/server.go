@@ -15,9 +15,9 @@ import (
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/gateway/trust"
+	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
-	"github.com/katbox/katbox/internal/ops"
 )
 
 const (

@@ -3,7 +3,7 @@ package disk
 import (
 	"testing"
 
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 

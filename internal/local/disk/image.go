@@ -14,8 +14,8 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	attachdisk "github.com/katbox/katbox/internal/attach/disk"
-	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"

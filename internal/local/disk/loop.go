@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/pace"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"

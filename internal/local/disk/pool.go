@@ -16,11 +16,11 @@ import (
 
 	"github.com/katbox/katbox/internal/attach"
 	attachdisk "github.com/katbox/katbox/internal/attach/disk"
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/scratch"
 )

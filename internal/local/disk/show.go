@@ -12,10 +12,10 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/pace"
 )
 
 const restoreIt = "; a new claim with the annotation pools.katbox.io/restore gets it back"

@@ -18,7 +18,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/outcome"
 	"github.com/katbox/katbox/internal/model/volume"
 )

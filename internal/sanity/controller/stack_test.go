@@ -23,7 +23,7 @@ import (
 	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/array/vpsa"
 	"github.com/katbox/katbox/internal/driver/controller"
-	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/lib/edge"
 	localfake "github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	words "github.com/katbox/katbox/internal/model/pools"

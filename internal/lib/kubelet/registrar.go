@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
-	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/duration"
-	"github.com/katbox/katbox/internal/socket"
 )
 
 // RegistrarConfig is what a Registrar works with. All fields are required.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/lib/kernel"
 )
 
 func listen(t *testing.T, path string) *Listener {

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/lib/crashpoint"
 )
 
 func aroundPoint(call string, change func() error) error {
@@ -16,7 +16,7 @@ func aroundPoint(call string, change func() error) error {
 // caller names the function that called this package: scratch.Dir.create. A closure has the name of
 // the function that it stands in.
 func caller() string {
-	const own = "github.com/katbox/katbox/internal/kernel."
+	const own = "github.com/katbox/katbox/internal/lib/kernel."
 	var callers [16]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
 	for {

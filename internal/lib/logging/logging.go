@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/katbox/katbox/internal/logsink"
+	"github.com/katbox/katbox/internal/lib/logsink"
 )
 
 // Most bounds the bytes of the lines that wait when the reader stalls: some three thousand lines.
