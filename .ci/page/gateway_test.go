@@ -25,7 +25,7 @@ import (
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/server"
 	"github.com/katbox/katbox/internal/gateway/trust"
-	"github.com/katbox/katbox/internal/hub"
+	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 )

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/katbox/katbox/internal/certs"
-	"github.com/katbox/katbox/internal/hub"
 	"github.com/katbox/katbox/internal/lib/ops"
+	"github.com/katbox/katbox/internal/link/certs"
+	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/local"
 )
 

@@ -15,7 +15,6 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/katbox/katbox/internal/certs"
 	"github.com/katbox/katbox/internal/gateway/arrays"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/metrics"
@@ -24,11 +23,12 @@ import (
 	"github.com/katbox/katbox/internal/gateway/podevents"
 	"github.com/katbox/katbox/internal/gateway/server"
 	"github.com/katbox/katbox/internal/gateway/trust"
-	"github.com/katbox/katbox/internal/hub"
 	"github.com/katbox/katbox/internal/lib/logging"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/lib/program"
+	"github.com/katbox/katbox/internal/link/certs"
+	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/resource"
 )
 

@@ -114,7 +114,7 @@ var runners = []runner{
 		does: `"wait", "--for=condition=Available", "apiservice/v1alpha1.katbox.io"`},
 	{form: `kubectl get (retainedvolumes -A|rv -n ci)`, by: "deploy/e2e/claims_test.go", does: `"get", "retainedvolumes", "-n", "ci"`,
 		why: "for one namespace"},
-	{form: `kubectl -n katbox patch secret katbox-gateway .*`, why: "internal/certs has tests with an empty Secret"},
+	{form: `kubectl -n katbox patch secret katbox-gateway .*`, why: "internal/link/certs has tests with an empty Secret"},
 	{form: `kubectl -n katbox rollout restart deployment/katbox-gateway`, by: "deploy/e2e/gatewayplugin_test.go",
 		does: `"rollout", "restart", "deployment/katbox-gateway"`},
 	{form: `kubectl delete apiservice v1alpha1.katbox.io`, by: "deploy/e2e/gatewaynamespaces_test.go",

@@ -19,7 +19,7 @@
 // The controller finds
 //
 //	GET  [api.SummaryPath]   which pools the node has, line after line
-//	     /v1/pools...        what internal/local/wire serves
+//	     /v1/pools...        what internal/link/wire serves
 //
 // A connection lives for about an hour. The next one is made before it, so that there is always one
 // to ask on; streams on the old one may go on for an hour more, and until they have ended there is no

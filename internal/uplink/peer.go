@@ -3,7 +3,7 @@ package uplink
 import (
 	"net/http"
 
-	poolwire "github.com/katbox/katbox/internal/local/wire"
+	poolwire "github.com/katbox/katbox/internal/link/wire"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/local"
 )

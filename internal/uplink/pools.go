@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
-	poolwire "github.com/katbox/katbox/internal/local/wire"
+	poolwire "github.com/katbox/katbox/internal/link/wire"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/local"
 )

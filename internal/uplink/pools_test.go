@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	poolwire "github.com/katbox/katbox/internal/link/wire"
 	"github.com/katbox/katbox/internal/local/fake"
-	poolwire "github.com/katbox/katbox/internal/local/wire"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/local"

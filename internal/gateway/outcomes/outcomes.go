@@ -12,8 +12,8 @@ import (
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
-	"github.com/katbox/katbox/internal/hub"
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
 )
 

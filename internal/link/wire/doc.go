@@ -1,6 +1,6 @@
 // Package wire carries the questions of [local.Pools] from the controller to a node: [Client] asks, [Handler]
 // answers. It is HTTP with JSON, over a connection that the node has opened to the controller; internal/uplink and
-// internal/hub make that.
+// internal/link/hub make that.
 //
 //	GET    /v1/summary                               Summary after Summary: the node's pools, as they change
 //	GET    /v1/pools                                 the node's pools

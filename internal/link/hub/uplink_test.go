@@ -15,7 +15,7 @@ import (
 
 	nodemetrics "github.com/katbox/katbox/internal/metrics"
 
-	"github.com/katbox/katbox/internal/hub"
+	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/uplink"

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/katbox/katbox/internal/local/wire"
+	"github.com/katbox/katbox/internal/link/wire"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 )

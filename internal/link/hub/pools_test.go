@@ -16,7 +16,7 @@ import (
 
 	nodemetrics "github.com/katbox/katbox/internal/metrics"
 
-	"github.com/katbox/katbox/internal/hub"
+	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
