@@ -7,7 +7,7 @@ CHECK_FLAGS ?=
 FUZZTIME ?= 11s
 FUZZ_JOBS ?= 1
 MUTANTS_FLAGS ?=
-MUTANTS ?= ./actors ./actors/ephemeral ./internal/scratch ./internal/store/...
+MUTANTS ?= ./actors ./actors/ephemeral ./internal/node/scratch ./internal/node/store/...
 POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
 FLEET_FLAGS ?=
@@ -65,7 +65,7 @@ docs: ## Write what in the documents is made from elsewhere: the pictures, all m
 	go run ./deploy/docs
 
 # With KATBOX_MUTANTS_DEVICES=yes the tests also have the machine's loop devices.
-mutants: ## Change the code in small ways and see whether a test notices, as root, for an hour; MUTANTS_FLAGS="-only drop -for 5m", MUTANTS=./internal/scratch
+mutants: ## Change the code in small ways and see whether a test notices, as root, for an hour; MUTANTS_FLAGS="-only drop -for 5m", MUTANTS=./internal/node/scratch
 	cd .ci/mutants && CGO_ENABLED=0 go test -vet=off -count=1 .
 	export $(PLAIN); cd .ci/mutants && go build -o ../../bin/mutants .
 	bin/mutants -for 1h $(MUTANTS_FLAGS) $(MUTANTS)
@@ -121,7 +121,7 @@ quota-check: ## Run the tests and the soak of limits on XFS and ext4 with projec
 	fi
 
 # VMTEST names a directory with a run.sh; .ci/attach-check says what it has to do.
-attach-check: ## Run the tests with volumes of an array, real NFS and iSCSI, some minutes; VMTEST=DIR has run.sh, ATTACH_FLAGS="-test.run Unmap", ATTACH_PACKAGES="internal/attach/nfs"
+attach-check: ## Run the tests with volumes of an array, real NFS and iSCSI, some minutes; VMTEST=DIR has run.sh, ATTACH_FLAGS="-test.run Unmap", ATTACH_PACKAGES="internal/node/attach/nfs"
 	@if [ -z "$(VMTEST)" ]; then \
 		echo 'skipped: nothing was run. Set VMTEST to a directory with a run.sh that runs a command in a virtual machine; .ci/attach-check says what it has to do.'; \
 	else \

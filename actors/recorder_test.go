@@ -9,9 +9,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/store"
 )
 
 // commitCounter counts commits.

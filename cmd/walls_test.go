@@ -19,7 +19,7 @@ var walls = []struct {
 	// not are the beginnings of packages that it does not link, except those in but.
 	not, but []string
 }{
-	// The daemon is privileged, and small. It makes the few requests of internal/kubeapi, where pools are installed; what
+	// The daemon is privileged, and small. It makes the few requests of internal/node/kubeapi, where pools are installed; what
 	// does more with the API server belongs into other programs.
 	{"katbox", own + "actors", []string{
 		"k8s.io/client-go", "k8s.io/api/", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime",
@@ -27,15 +27,15 @@ var walls = []struct {
 	}, nil},
 	// The gateway runs on no node. It mounts nothing, opens no volume's files, and has no actors.
 	{"katbox-gateway", own + "internal/gateway/server", []string{
-		own + "actors", own + "messages", own + "internal/lib/kernel", own + "internal/mount", own + "internal/files", own + "internal/beneath",
-		own + "internal/attach", own + "internal/local/disk", own + "internal/driver", own + "internal/store", own + "internal/scratch",
-		own + "internal/api/node", own + "internal/array", own + "internal/web",
+		own + "actors", own + "messages", own + "internal/lib/kernel", own + "internal/node/mount", own + "internal/node/files", own + "internal/node/beneath",
+		own + "internal/node/attach", own + "internal/node/localdisk", own + "internal/node/csi/inline", own + "internal/node/store", own + "internal/node/scratch",
+		own + "internal/node/handlers", own + "internal/array", own + "internal/web",
 	}, nil},
 	// The controller runs on no node. Of the node it has the words, and internal/lib/kernel for its socket.
 	{"katbox-controller", own + "actors/pools", []string{
-		own + "actors/ephemeral", own + "actors/local", own + "actors/persistent", own + "messages/local", own + "internal/mount",
-		own + "internal/files", own + "internal/beneath", own + "internal/attach", own + "internal/local/disk", own + "internal/driver",
-		own + "internal/metrics", own + "internal/policy", own + "internal/store", own + "internal/scratch", own + "internal/api/node",
+		own + "actors/ephemeral", own + "actors/local", own + "actors/persistent", own + "messages/local", own + "internal/node/mount",
+		own + "internal/node/files", own + "internal/node/beneath", own + "internal/node/attach", own + "internal/node/localdisk", own + "internal/node/csi/inline",
+		own + "internal/node/metrics", own + "internal/node/policy", own + "internal/node/store", own + "internal/node/scratch", own + "internal/node/handlers",
 		own + "internal/gateway", own + "internal/web", own + "internal/lib/kubelet",
 	}, []string{own + "internal/driver/controller", own + "internal/lib/edge"}},
 	// The plugin is downloaded by each user. It has no typed clients, and nothing of the daemon and the gateway but words.
@@ -43,7 +43,7 @@ var walls = []struct {
 	{"kubectl-katbox", own + "internal/cluster", []string{
 		"k8s.io/api/", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/cli-runtime", "github.com/spf13/cobra",
 		"github.com/prometheus/client_golang", "google.golang.org/grpc", own + "internal/gateway", own + "internal/lib/kernel",
-		own + "internal/api/node", own + "actors",
+		own + "internal/node/handlers", own + "actors",
 	}, []string{own + "internal/model/resource"}},
 }
 

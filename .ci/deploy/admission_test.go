@@ -18,7 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"github.com/katbox/katbox/internal/policy"
+	"github.com/katbox/katbox/internal/node/policy"
 )
 
 // values are what users may write, or mean to, as the value of any attribute.

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/katbox/katbox/internal/policy"
+	"github.com/katbox/katbox/internal/node/policy"
 )
 
 // TestPolicyFile: the daemon can read the policy file of the component, which changes nothing, and that which

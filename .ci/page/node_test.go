@@ -15,15 +15,15 @@ import (
 
 	"github.com/go-logr/logr"
 
-	nodeapi "github.com/katbox/katbox/internal/api/node"
-	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/node/files"
+	nodeapi "github.com/katbox/katbox/internal/node/handlers"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/scratch"
+	"github.com/katbox/katbox/internal/node/uplink"
 )
 
 // node is a node that is connected to the gateway, with the daemon's handlers. Its volumes are in a

@@ -9,7 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/node/retained"
 )
 
 // What a pod has attached stays as long as the pod does: it makes room for nobody. So it has the bounds of a

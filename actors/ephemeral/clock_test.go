@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/node/retained"
 )
 
 // distance is how far the two readings of a time are from those of another.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 // failure is what the node has failed with; nil when it has not.

@@ -19,9 +19,9 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/pace"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 const (

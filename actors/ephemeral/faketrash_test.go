@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/lib/pace"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 // fakeTrash is a trash whose entries have a number of files, and cannot be erased while something is

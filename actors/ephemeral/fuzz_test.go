@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/node/mount"
 )
 
 const fuzzPods = "/kubelet/pods"

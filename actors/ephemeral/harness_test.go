@@ -17,12 +17,12 @@ import (
 	"github.com/go-logr/logr"
 	mountutils "k8s.io/mount-utils"
 
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/quota"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/node/quota"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/node/store"
 )
 
 func (h *testNode) wantHealthy(when string) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/node/scratch"
 	"github.com/katbox/katbox/messages"
 )
 

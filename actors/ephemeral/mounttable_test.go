@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/node/mount"
 )
 
 // bindForPod mounts a directory where a pod's volumes are.

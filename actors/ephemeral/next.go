@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/node/retained"
 )
 
 // outlook is what the choice of the next retained volume to go depends on.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/node/retained"
 )
 
 // fakeOrder is a queue that says what the test says. A zero Choice is none.

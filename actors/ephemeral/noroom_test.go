@@ -17,7 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/node/mount"
 )
 
 // noRoomToPublish has each publish find that there is no room for its record.

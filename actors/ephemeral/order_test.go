@@ -9,7 +9,7 @@ import (
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/node/retained"
 	"github.com/katbox/katbox/messages"
 )
 

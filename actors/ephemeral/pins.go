@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/node/retained"
 )
 
 func TestPodThatVanishedWithoutAnUnpublish(t *testing.T) {

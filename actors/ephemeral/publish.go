@@ -11,8 +11,8 @@ import (
 	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 // publish mounts the volume at a target. It makes the intent durable first, so that the volume is

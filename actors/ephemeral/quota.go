@@ -10,8 +10,8 @@ import (
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/quota"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/quota"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 // limitsInterval is how often the limits of published volumes are compared with what the kernel has.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/internal/node/quota"
 )
 
 // firstProject is the first ID of the nodes of these tests.

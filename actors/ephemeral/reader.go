@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/files"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/node/mount"
 )
 
 func TestRecoverVolumes(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/retained"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 // Mounter mounts and unmounts; *mount.Mounter is one.

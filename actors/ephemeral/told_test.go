@@ -6,8 +6,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/metrics"
 )
 
 // stepped is a time that was read before the wall clock was stepped: see TestClockFollowsSteps.

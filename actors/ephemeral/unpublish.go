@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/node/mount"
 )
 
 // unpublish unmounts the volume from a target. After its last target the volume is retained.

@@ -9,7 +9,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/node/retained"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/scratch"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/attach"
-	localdisk "github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/localdisk"
 )
 
 // Config is what a Node works with.

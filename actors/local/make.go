@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
 	localmessages "github.com/katbox/katbox/messages/local"
 )
 

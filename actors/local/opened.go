@@ -3,7 +3,7 @@ package local
 import (
 	"sync"
 
-	localdisk "github.com/katbox/katbox/internal/local/disk"
+	"github.com/katbox/katbox/internal/node/localdisk"
 )
 
 // opened is a pool's directory that operations use. It is closed after the last of them, once it has been left.

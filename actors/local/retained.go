@@ -6,10 +6,10 @@ import (
 	"sync"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/files"
 	localmessages "github.com/katbox/katbox/messages/local"
 )
 

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/files"
-	localdisk "github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/internal/node/localdisk"
 	localmessages "github.com/katbox/katbox/messages/local"
 )
 

@@ -15,13 +15,13 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/beneath"
-	"github.com/katbox/katbox/internal/files"
-	localdisk "github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/beneath"
+	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/internal/node/localdisk"
 )
 
 const gib = 1 << 30

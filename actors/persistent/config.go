@@ -8,11 +8,11 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/attach/iscsi"
-	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/kubeapi"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/attach/iscsi"
+	"github.com/katbox/katbox/internal/node/attach/staged"
+	"github.com/katbox/katbox/internal/node/kubeapi"
 )
 
 // Config is what a Node works with.

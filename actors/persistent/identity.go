@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/attach/iscsi"
-	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/kubeapi"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/attach/iscsi"
+	"github.com/katbox/katbox/internal/node/attach/staged"
+	"github.com/katbox/katbox/internal/node/kubeapi"
 )
 
 // What proves a disk to be the volume: that it says so, by the array's ID of the volume. The disks of many arrays say

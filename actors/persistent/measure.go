@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 )
 
 // expand makes a staged volume as large as it is on its array, and returns the size of its device.

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
 )
 
 // TestVolumeComesAndGoes: each kind of volume is staged, published to two pods and taken back, every call

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -3,8 +3,8 @@ package persistent
 import (
 	"errors"
 
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 )
 
 // A record without a path is a note of a volume that is not staged: mkfs was ended there by a crash, and the next

@@ -3,8 +3,8 @@ package persistent
 import (
 	"context"
 
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 )
 
 // recovered returns the records that earlier runs have left, without those of which nothing is on the node any

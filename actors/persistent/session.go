@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/attach/iscsi"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach/iscsi"
 	"github.com/katbox/katbox/messages"
 )
 

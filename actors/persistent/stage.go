@@ -7,10 +7,10 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 )
 
 // recordOf returns what is kept of a volume that is to be staged.

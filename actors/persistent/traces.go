@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 )
 
 // deviceFile is the name of the file in the staging directory of a block volume on which its device is bound.

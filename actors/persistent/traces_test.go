@@ -3,7 +3,7 @@ package persistent
 import (
 	"testing"
 
-	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/node/attach"
 )
 
 // TestWithin tells mounts of one volume from those of others that look alike.

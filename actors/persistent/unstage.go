@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 )
 
 // unstage undoes all that staging has made, in the reverse order: mount, device, session, record.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/attach/staged"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 )
 
 // errKilled is what a call comes to whose daemon was killed: nothing has heard of it.

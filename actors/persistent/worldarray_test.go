@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/attach/iscsi"
-	"github.com/katbox/katbox/internal/kubeapi"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/attach/iscsi"
+	"github.com/katbox/katbox/internal/node/kubeapi"
 )
 
 // longestTry is what a login takes at an address that does not answer.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/attach"
 )
 
 var errNotFound = volume.ErrNotFound

@@ -30,11 +30,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/local/fake"
-	nodemetrics "github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/internal/uplink"
+	nodemetrics "github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/uplink"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
 )
 

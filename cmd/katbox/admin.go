@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/katbox/katbox/internal/api/node"
+	"github.com/katbox/katbox/internal/node/handlers"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/logkeys"
@@ -91,7 +91,7 @@ func (i *instance) serveAdmin(ctx context.Context) error {
 		return err
 	}
 	a := &admin{instance: i, path: path}
-	a.server = node.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a.server = handlers.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.running.Add(1)
 		defer a.running.Add(-1)
 		handler.ServeHTTP(w, r)
@@ -119,15 +119,15 @@ func (i *instance) newHandler(gateway bool) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return node.NewHandler(node.Config{
+	return handlers.NewHandler(handlers.Config{
 		Volumes: i.volumes(), Node: i.o.nodeID, Space: i.dir.Space, LowPriority: actors.LowPriority, Pace: i.node.Pace,
 		Report: i.report, Log: i.log, Metrics: i.counted, Gateway: gateway, ReadRate: rate,
 	})
 }
 
 // volumes are the inline volumes of the node, and those of deleted claims in its pools.
-func (i *instance) volumes() node.Joined {
-	return node.Joined{Inline: i.node, Claims: func() node.Claims {
+func (i *instance) volumes() handlers.Joined {
+	return handlers.Joined{Inline: i.node, Claims: func() handlers.Claims {
 		if l := i.locals.Load(); l != nil {
 			if n := l.node.Load(); n != nil {
 				return n

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/node/attach/staged"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/attach/attachtest"
-	"github.com/katbox/katbox/internal/kubeapi"
 	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/node/kubeapi"
 	"github.com/katbox/katbox/internal/pools/apitest"
 )
 

@@ -105,7 +105,7 @@ func TestArrayCrashAtEveryStep(t *testing.T) {
 		t.Errorf("only %d crashes", c.played)
 	}
 	if source := os.Getenv("KATBOX_SOURCE"); source != "" {
-		for _, wrong := range compare(pointsBelow(t, source+"/", "internal/attach"), c.met, attachOutOfReach) {
+		for _, wrong := range compare(pointsBelow(t, source+"/", "internal/node/attach"), c.met, attachOutOfReach) {
 			t.Error(wrong)
 		}
 	}

@@ -2,11 +2,11 @@ package main
 
 import (
 	"github.com/katbox/katbox/actors/persistent"
-	"github.com/katbox/katbox/internal/attach"
-	"github.com/katbox/katbox/internal/attach/disk"
-	"github.com/katbox/katbox/internal/attach/iscsi"
-	"github.com/katbox/katbox/internal/attach/nfs"
-	"github.com/katbox/katbox/internal/poolnode"
+	"github.com/katbox/katbox/internal/node/attach"
+	"github.com/katbox/katbox/internal/node/attach/disk"
+	"github.com/katbox/katbox/internal/node/attach/iscsi"
+	"github.com/katbox/katbox/internal/node/attach/nfs"
+	"github.com/katbox/katbox/internal/node/poolnode"
 )
 
 // initiatorInterface is the record in the host's iSCSI database under which the sessions are Katbox's.

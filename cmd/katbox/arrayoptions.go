@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/kubeapi"
 	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/socket"
+	"github.com/katbox/katbox/internal/node/kubeapi"
 )
 
 // stagedDir is where the records of staged volumes are, beside the socket of --array-endpoint: a

@@ -12,15 +12,15 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/actors/persistent"
-	"github.com/katbox/katbox/internal/attach/staged"
-	"github.com/katbox/katbox/internal/driver/node"
 	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/poolnode"
+	"github.com/katbox/katbox/internal/node/attach/staged"
+	node "github.com/katbox/katbox/internal/node/csi/persistent"
+	"github.com/katbox/katbox/internal/node/poolnode"
 )
 
 // arrayNodeTimeout bounds the stop of that part, so that the rest has time for its own.

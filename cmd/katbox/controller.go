@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
-	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/node/uplink"
 )
 
 // disconnectTimeout bounds how long requests of the controller may go on when the daemon stops. It repeats them.

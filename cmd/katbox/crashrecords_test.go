@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/node/store"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

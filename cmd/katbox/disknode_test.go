@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/node/store"
 )
 
 const (

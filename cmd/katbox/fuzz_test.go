@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/program"
 	"github.com/katbox/katbox/internal/lib/socket"
-	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/policy"
+	"github.com/katbox/katbox/internal/node/csi/inline"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/policy"
 )
 
 // FuzzParse looks for a command line that is accepted though the daemon cannot work with
@@ -90,9 +90,9 @@ func checkOptions(t *testing.T, args []string, o options) {
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
-	_, err = driver.New(driver.Config{
+	_, err = inline.New(inline.Config{
 		Name: o.driverName, NodeID: o.nodeID, KubeletDir: o.kubeletDir, MaxVolumes: o.maxVolumes,
-		Volumes: struct{ driver.Volumes }{}, Terms: promised.Terms, Metrics: anyMetrics,
+		Volumes: struct{ inline.Volumes }{}, Terms: promised.Terms, Metrics: anyMetrics,
 	})
 	if err != nil || o.kubeletDir != filepath.Clean(o.kubeletDir) {
 		t.Errorf("%q: kubelet directory %q, %v", args, o.kubeletDir, err)

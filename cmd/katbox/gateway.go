@@ -7,7 +7,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/node/uplink"
 )
 
 // connect connects to the gateway, if there is one. It does not wait for that: pods need it for

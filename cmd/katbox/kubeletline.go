@@ -8,7 +8,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/node/mount"
 )
 
 // autoLine derives the kubelet's line from where the kubelet's files and the images of containers are.

@@ -12,7 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/internal/node/quota"
 	"github.com/katbox/katbox/internal/roottest"
 )
 

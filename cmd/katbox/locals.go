@@ -14,19 +14,19 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	actorslocal "github.com/katbox/katbox/actors/local"
-	"github.com/katbox/katbox/internal/attach"
-	attachdisk "github.com/katbox/katbox/internal/attach/disk"
-	"github.com/katbox/katbox/internal/driver/node"
 	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/lib/socket"
-	"github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/quota"
-	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/node/attach"
+	attachdisk "github.com/katbox/katbox/internal/node/attach/disk"
+	"github.com/katbox/katbox/internal/node/csi/persistent"
+	"github.com/katbox/katbox/internal/node/localdisk"
+	"github.com/katbox/katbox/internal/node/quota"
+	"github.com/katbox/katbox/internal/node/uplink"
 )
 
 const (
@@ -134,10 +134,10 @@ func (l *locals) startNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	locations := disk.NewLocations(paths...)
+	locations := localdisk.NewLocations(paths...)
 	d := &disks{
 		known: pools, hostRoot: l.o.arrays.hostRoot, own: []string{cmp.Or(l.o.arrays.hostRoot, "/"), l.o.kubeletDir}, log: l.log,
-		projects: disk.NewProjects(quota.LocalRange, reserved, l.i.counted.LimitChanged, l.log), locations: locations,
+		projects: localdisk.NewProjects(quota.LocalRange, reserved, l.i.counted.LimitChanged, l.log), locations: locations,
 		turns: pace.NewTurns(l.o.eraseParallel, pace.NewCalls(), actors.LowPriority, func(int) {}),
 	}
 	n, err := actorslocal.Start(actorslocal.Config{
@@ -166,20 +166,20 @@ type disks struct {
 	hostRoot string
 	// own are directories on the node's own disks, which get a pool only where that is wanted.
 	own      []string
-	projects *disk.Projects
+	projects *localdisk.Projects
 	// locations know where the pools are, for machine.
-	locations *disk.Locations
+	locations *localdisk.Locations
 	turns     *pace.Turns
 	log       logr.Logger
 }
 
 // open opens the pool in a directory. Where there was none before, the one that is there is expected from now on.
-func (d *disks) open(_ context.Context, place actorslocal.Place) (disk.Dir, error) {
+func (d *disks) open(_ context.Context, place actorslocal.Place) (localdisk.Dir, error) {
 	notOn := d.own
 	if place.OnRootDisk {
 		notOn = nil
 	}
-	p, err := disk.Open(place.Path, disk.Config{
+	p, err := localdisk.Open(place.Path, localdisk.Config{
 		Class: place.Class, Backend: place.Backend, Expect: place.UUID, NotOn: notOn, HostRoot: d.hostRoot, Projects: d.projects,
 		Locations: d.locations, Turns: d.turns, Log: d.log,
 	})
@@ -195,7 +195,7 @@ func (d *disks) open(_ context.Context, place actorslocal.Place) (disk.Dir, erro
 // machine is what is done with mounts whatever pool they are of.
 type machine struct {
 	attachdisk.Tools
-	locations *disk.Locations
+	locations *localdisk.Locations
 }
 
 // Table reads the mount table.
@@ -205,7 +205,7 @@ func (machine) Table() ([]attach.Mount, error) { return attach.Table() }
 func (a machine) NameOf(m attach.Mount) (string, bool) { return a.locations.NameOf(m) }
 
 // Lost tells whether a mount shows a disk that was taken away under its volume.
-func (machine) Lost(m attach.Mount) bool { return disk.Lost(m) }
+func (machine) Lost(m attach.Mount) bool { return localdisk.Lost(m) }
 
 // Unstage takes a volume away from where it is staged.
 func (a machine) Unstage(ctx context.Context, name, path string) error {
@@ -251,7 +251,7 @@ func (l *locals) tell(ctx context.Context) {
 
 // serve serves and keeps the driver registered, until ctx ends or the socket is lost.
 func (l *locals) serve(ctx context.Context) error {
-	d, err := node.New(node.Config{
+	d, err := persistent.New(persistent.Config{
 		Kind: pools.KindLocal, Name: l.o.local.driverName, Version: version, NodeID: l.o.nodeID, KubeletDir: l.o.kubeletDir,
 		MaxVolumes: l.o.local.maxVolumes, Volumes: l.node.Load(), Segments: l.node.Load().Segments, Log: l.log, Trace: l.i.traces.Calls(),
 		Count: func(method string) edge.Calls { return l.i.counted.LocalMethod(method) },

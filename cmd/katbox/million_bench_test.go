@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/node/store"
 )
 
 // BenchmarkMillionRetained starts the daemon with a million retained volumes of 10,000 namespaces, with

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/roottest"
 )
 

@@ -21,10 +21,10 @@ import (
 	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/lifespan"
-	"github.com/katbox/katbox/internal/quota"
-	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/tracing"
-	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/node/quota"
+	"github.com/katbox/katbox/internal/node/store"
+	"github.com/katbox/katbox/internal/node/tracing"
+	"github.com/katbox/katbox/internal/node/uplink"
 )
 
 const (

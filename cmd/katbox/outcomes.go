@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/katbox/katbox/internal/model/outcome"
-	"github.com/katbox/katbox/internal/outcome/intake"
-	"github.com/katbox/katbox/internal/outcome/podsapi"
+	"github.com/katbox/katbox/internal/node/intake"
+	"github.com/katbox/katbox/internal/node/podsapi"
 )
 
 // Where the daemon learns how pods end.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/driver/node"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/duration"
+	"github.com/katbox/katbox/internal/node/csi/persistent"
 )
 
 const (
@@ -53,7 +53,7 @@ func (p *part) retry(ctx context.Context, run func(context.Context) error) {
 }
 
 // serve serves and keeps the driver registered, until ctx ends or the socket is lost.
-func (p *part) serve(ctx context.Context, d *node.Driver, registration kubelet.RegistrarConfig) error {
+func (p *part) serve(ctx context.Context, d *persistent.Driver, registration kubelet.RegistrarConfig) error {
 	path, err := socket.Path(p.endpoint)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (p *part) serve(ctx context.Context, d *node.Driver, registration kubelet.R
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.flag, err)
 	}
-	server := node.NewServer(d)
+	server := persistent.NewServer(d)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	defer func() {

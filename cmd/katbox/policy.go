@@ -13,9 +13,9 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/policy"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/policy"
 )
 
 // policyInterval is the time between two looks at the policy file. The kubelet itself takes a minute to

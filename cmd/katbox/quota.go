@@ -1,6 +1,6 @@
 package main
 
-import "github.com/katbox/katbox/internal/quota"
+import "github.com/katbox/katbox/internal/node/quota"
 
 func checkQuota(mode string) error {
 	_, err := quota.ParseMode(mode)

@@ -12,7 +12,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/internal/node/quota"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/internal/node/quota"
 	"github.com/katbox/katbox/internal/roottest"
 )
 

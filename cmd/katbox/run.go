@@ -20,14 +20,14 @@ import (
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/lib/program"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/retained"
-	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/tracing"
-	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/node/retained"
+	"github.com/katbox/katbox/internal/node/scratch"
+	"github.com/katbox/katbox/internal/node/store"
+	"github.com/katbox/katbox/internal/node/tracing"
+	"github.com/katbox/katbox/internal/node/uplink"
 )
 
 const (

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/csi/inline"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // listen opens the CSI socket and serves on it. The daemon ends when serving fails or the socket is
 // removed: started again it makes the socket anew.
 func (i *instance) listen(ctx context.Context) error {
-	d, err := driver.New(driver.Config{
+	d, err := inline.New(inline.Config{
 		Name: i.o.driverName, Version: version, NodeID: i.o.nodeID, KubeletDir: i.o.kubeletDir, MaxVolumes: i.o.maxVolumes,
 		Volumes: i.node, Terms: i.promises.Terms, Cut: i.promises.Cut, Log: i.log, Metrics: i.counted, Trace: i.traces.Calls(),
 	})
@@ -39,7 +39,7 @@ func (i *instance) listen(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("--endpoint: %w", err)
 		}
-		server := driver.NewServer(d)
+		server := inline.NewServer(d)
 		i.onStop(func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, callsTimeout)
 			defer cancel()

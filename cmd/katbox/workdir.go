@@ -11,9 +11,9 @@ import (
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/node/scratch"
+	"github.com/katbox/katbox/internal/node/store"
 )
 
 // openWorkdir opens the working directory and makes it a mount of its own, so that a bind mount

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/katbox/katbox/internal/cluster"
-	"github.com/katbox/katbox/internal/policy"
+	"github.com/katbox/katbox/internal/node/policy"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -41,7 +41,7 @@ var runners = []runner{
 	{form: `make plugin VERSION=v0.1.0`, by: ".ci/release-check", does: "--no-print-directory release", why: "with the version of a tag"},
 
 	// on a node
-	{form: `find /proc/.* -lname 'PATH\*' .*`, by: "internal/mount/users_test.go", does: "TestWhoUsesAVolume"},
+	{form: `find /proc/.* -lname 'PATH\*' .*`, by: "internal/node/mount/users_test.go", does: "TestWhoUsesAVolume"},
 
 	// katbox, on a node
 	{form: `katbox --version`, by: "cmd/katbox/options_test.go", does: "--version"},

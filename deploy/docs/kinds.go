@@ -15,7 +15,7 @@ var kinds = []kind{
 			"administrator allows.",
 		cure: "Correct `volumeAttributes` in the pod's spec; [For users](users.md#attributes) has all of them. Bounds of a namespace " +
 			"are in the [policy file](settings.md#by-namespace).",
-		from: []string{"internal/policy", "internal/model/duration", "internal/lib/nearest"},
+		from: []string{"internal/node/policy", "internal/model/duration", "internal/lib/nearest"},
 	},
 	{
 		title: "The request of the kubelet", met: "in the pod's events",
@@ -23,7 +23,7 @@ var kinds = []kind{
 			"kubelet's directory.",
 		cure: "Ask for what [a pod gets](users.md#what-a-pod-gets). If a path is refused, compare `--kubelet-dir` with the kubelet's " +
 			"`--root-dir`.",
-		from: []string{"internal/driver", "internal/lib/edge", "internal/model/volume"},
+		from: []string{"internal/node/csi/inline", "internal/lib/edge", "internal/model/volume"},
 	},
 	{
 		title: "A volume is not published", met: "in the events of a pod that stays ContainerCreating",
@@ -48,13 +48,13 @@ var kinds = []kind{
 			"the disk is full.",
 		cure: "End the process that the message names, or unmount what is there. Katbox tries again by itself. See [Not " +
 			"unmounted](troubleshooting.md#not-unmounted).",
-		from: []string{"actors/ephemeral/unpublish.go", "actors/ephemeral/task.go", "internal/mount", "internal/lib/kernel"},
+		from: []string{"actors/ephemeral/unpublish.go", "actors/ephemeral/task.go", "internal/node/mount", "internal/lib/kernel"},
 	},
 	{
 		title: "Limits of volumes", met: "in the pod's events, and in the daemon's log",
 		cause: "The working directory's file system cannot enforce a limit, or no project ID is free.",
 		cure:  "[Limits of volumes](limits.md#limits-of-volumes) says what the file system needs. `--quota=auto` publishes without a limit.",
-		from:  []string{"internal/quota", "actors/ephemeral/quota.go", "cmd/katbox/quota.go"},
+		from:  []string{"internal/node/quota", "actors/ephemeral/quota.go", "cmd/katbox/quota.go"},
 	},
 	{
 		title: "Waiting and busy", met: "in events, and by any verb",
@@ -79,9 +79,9 @@ var kinds = []kind{
 			"a directory.",
 		cure: "List the directory above. While a pod uses the volume, read it with `kubectl exec`. If it is gone, `list --gone` says why.",
 		from: []string{
-			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/files", "internal/lib/paths",
-			"internal/archive",
-			"internal/beneath", "internal/lib/sparse", "internal/model/api", "internal/api/node",
+			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/node/files", "internal/lib/paths",
+			"internal/node/archive",
+			"internal/node/beneath", "internal/lib/sparse", "internal/model/api", "internal/node/handlers",
 		},
 	},
 	{
@@ -89,7 +89,7 @@ var kinds = []kind{
 		cause: "A flag has a value that cannot be, or two flags contradict one another.",
 		cure:  "Correct it: in the chart's values, or in the DaemonSet's `args`. [Flags and metrics](reference.md#the-daemon) explains each.",
 		from: []string{
-			"cmd/katbox", "internal/model/lifespan", "internal/quota/range.go", "internal/tracing", "internal/lib/logging", "internal/lib/ops",
+			"cmd/katbox", "internal/model/lifespan", "internal/node/quota/range.go", "internal/node/tracing", "internal/lib/logging", "internal/lib/ops",
 			"internal/model/terminal",
 		},
 	},
@@ -99,27 +99,27 @@ var kinds = []kind{
 			"covered or moved while the daemon ran.",
 		cure: "Give Katbox a directory of its own (`workdir.hostPath`), or undo what was mounted over it. [The " +
 			"daemon](reference.md#the-daemon) says why.",
-		from: []string{"cmd/katbox/workdir.go", "internal/scratch"},
+		from: []string{"cmd/katbox/workdir.go", "internal/node/scratch"},
 	},
 	{
 		title: "The records", met: "as the last line of the daemon, or in its log",
 		cause: "The file of the records is damaged, of a newer version, or another daemon has it open.",
 		cure: "Stop the other daemon, or start the newer version again. A damaged file is moved aside: nothing is deleted then, and " +
 			"what has no record is kept for a full lifespan.",
-		from: []string{"internal/store", "internal/store/boltfile", "internal/attach/staged", "internal/retained"},
+		from: []string{"internal/node/store", "internal/node/store/boltfile", "internal/node/attach/staged", "internal/node/retained"},
 	},
 	{
 		title: "The sockets, and the kubelet", met: "as the last line of the daemon, in its log, or by `/readyz`",
 		cause: "Another process serves the socket, or the directories of the container are not the kubelet's.",
 		cure: "Stop the other driver on this node; compare the paths with the kubelet's root directory. See [Not " +
 			"ready](troubleshooting.md#not-ready).",
-		from: []string{"internal/lib/socket", "internal/lib/kubelet", "internal/outcome/podsapi"},
+		from: []string{"internal/lib/socket", "internal/lib/kubelet", "internal/node/podsapi"},
 	},
 	{
 		title: "The policy file", met: "in the daemon's log and by `/readyz`",
 		cause: "The file of `--policy-file` is not what [By namespace](settings.md#by-namespace) describes.",
 		cure:  "Correct it. The daemon reads it again by itself; the last good one holds until then.",
-		from:  []string{"internal/policy/file.go", "internal/policy/bounds.go", "cmd/katbox/policy.go"},
+		from:  []string{"internal/node/policy/file.go", "internal/node/policy/bounds.go", "cmd/katbox/policy.go"},
 	},
 	{
 		title: "katbox on a node", met: "by `/katbox` in the daemon's container",
@@ -157,7 +157,7 @@ var kinds = []kind{
 		cure: "The message names the flag or the object. Apply the manifests of one version to all three, and look whether a " +
 			"NetworkPolicy or the DNS keeps the node away.",
 		from: []string{
-			"internal/uplink", "internal/link/hub", "internal/link/certs", "internal/link/wire", "cmd/katbox/gateway.go",
+			"internal/node/uplink", "internal/link/hub", "internal/link/certs", "internal/link/wire", "cmd/katbox/gateway.go",
 			"cmd/katbox/controller.go",
 		},
 	},
@@ -215,38 +215,38 @@ var kinds = []kind{
 		title: "A volume of an array is not mounted", met: "in the pod's events",
 		cause: "The volume's parameters contradict one another, or another operation on it runs.",
 		cure:  "See [Volumes of arrays](troubleshooting.md#volumes-of-arrays).",
-		from:  []string{"actors/persistent", "internal/driver/node", "internal/attach"},
+		from:  []string{"actors/persistent", "internal/node/csi/persistent", "internal/node/attach"},
 	},
 	{
 		title: "NFS", met: "in the pod's events",
 		cause: "The array's export is not reached, is refused, or has a mount option that Katbox does not know.",
 		cure:  "Try port 2049 of the array from the node; compare the node's address; correct `mountOptions` of the StorageClass.",
-		from:  []string{"internal/attach/nfs"},
+		from:  []string{"internal/node/attach/nfs"},
 	},
 	{
 		title: "iSCSI", met: "in the pod's events",
 		cause: "The node cannot log in, its tools are missing, or the disk that appears is not the volume's.",
 		cure:  "Install and start `open-iscsi`; try port 3260 of the array; [What a node needs](pools.md#what-a-node-needs).",
-		from:  []string{"internal/attach/iscsi", "internal/attach/host"},
+		from:  []string{"internal/node/attach/iscsi", "internal/node/attach/host"},
 	},
 	{
 		title: "A disk, and its file system", met: "in the pod's events",
 		cause: "The disk is not empty, is damaged, is in use, or the node lacks a program for its file system.",
 		cure: "Katbox formats nothing that has data, and repairs nothing that may lose data. Look at the disk on the node; install " +
 			"what the message names.",
-		from: []string{"internal/attach/disk"},
+		from: []string{"internal/node/attach/disk"},
 	},
 	{
 		title: "Local pools", met: "in events of claims and pods, and in the daemon's log",
 		cause: "A pool's disk is not mounted, is another one, or cannot do what is asked for.",
 		cure:  "Mount the disk that the message names: [Prepare a node](local-pools.md#prepare-a-node).",
-		from:  []string{"actors/local", "internal/model/local", "internal/local/disk", "internal/local/onarray", "cmd/katbox/known.go"},
+		from:  []string{"actors/local", "internal/model/local", "internal/node/localdisk", "internal/local/onarray", "cmd/katbox/known.go"},
 	},
 	{
 		title: "A node, and the API server", met: "in the daemon's log, and in the pod's events",
 		cause: "The daemon cannot reach the API server, lacks a right, or does not find the node's address.",
 		cure:  "Apply the manifests of the image's version again; check `--storage-network`.",
-		from:  []string{"internal/poolnode", "internal/kubeapi"},
+		from:  []string{"internal/node/poolnode", "internal/node/kubeapi"},
 	},
 }
 
@@ -261,9 +261,9 @@ var noUsers = map[string]string{
 	"internal/gateway/metrics":       "what metrics are for: reference.md has it",
 	"internal/local/fake":            "a node for tests",
 	"internal/pools/metrics":         "what metrics are for: reference.md has it",
-	"internal/metrics":               "what metrics are for: reference.md has it",
+	"internal/node/metrics":          "what metrics are for: reference.md has it",
 	"internal/metrics/metricstest":   "helps tests",
-	"internal/outcome/intake":        "words of the log",
+	"internal/node/intake":           "words of the log",
 	"internal/pools/apitest":         "an API server for tests",
 	"internal/roottest":              "helps tests",
 	"internal/roottest/hostile":      "helps tests",

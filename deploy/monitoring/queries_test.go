@@ -16,12 +16,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/katbox/katbox/internal/driver"
 	gateway "github.com/katbox/katbox/internal/gateway/metrics"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/csi/inline"
+	"github.com/katbox/katbox/internal/node/metrics"
 	pools "github.com/katbox/katbox/internal/pools/metrics"
 )
 
@@ -222,7 +222,7 @@ func checkMatcher(t *testing.T, where, metric string, labels map[string][]string
 		case "code":
 			ok = isCode(value)
 		case "method":
-			_, ok = reflect.TypeFor[*driver.Driver]().MethodByName(value)
+			_, ok = reflect.TypeFor[*inline.Driver]().MethodByName(value)
 		case "alertname":
 			ok = value == "Katbox.*"
 		default:

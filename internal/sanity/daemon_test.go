@@ -10,17 +10,17 @@ import (
 	"github.com/go-logr/logr/testr"
 
 	"github.com/katbox/katbox/actors/ephemeral"
-	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/socket"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/policy"
+	"github.com/katbox/katbox/internal/node/csi/inline"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/node/policy"
+	"github.com/katbox/katbox/internal/node/scratch"
+	"github.com/katbox/katbox/internal/node/store"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/scratch"
-	"github.com/katbox/katbox/internal/store"
 )
 
 // podUID is the pod that all volumes belong to. Its directory is there the
@@ -85,14 +85,14 @@ func startDaemon(t *testing.T) *daemon {
 	}
 	promises, err := policy.New(policy.Bounds{Lifespan: time.Hour, MaxLifespan: time.Hour})
 	must(t, err)
-	edge, err := driver.New(driver.Config{
+	edge, err := inline.New(inline.Config{
 		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: node, Terms: promises.Terms,
 		Log: log, Metrics: counted,
 	})
 	must(t, err)
 	listener, err := socket.Listen(d.socket)
 	must(t, err)
-	d.server = driver.NewServer(edge)
+	d.server = inline.NewServer(edge)
 	go func() { d.served <- d.server.Serve(listener) }()
 	return d
 }

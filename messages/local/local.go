@@ -5,9 +5,9 @@ package localmessages
 import (
 	"context"
 
-	localdisk "github.com/katbox/katbox/internal/local/disk"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/localdisk"
 	"github.com/katbox/katbox/messages"
 )
 

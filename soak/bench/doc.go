@@ -34,7 +34,7 @@
 // threads of its own, for the journal and the loop device, is not in it.
 //
 // Retained volumes are prepared without the daemon, by the documented format of
-// its records (the package comment of internal/store), as a million calls would
+// its records (the package comment of internal/node/store), as a million calls would
 // take too long: directories in the working directory, and a new file of records,
 // half full as one that grew by itself. The floor's directory gets as many
 // directories of pods, because making one among a million costs the kernel more.

@@ -4,7 +4,7 @@
 //
 // The API server is a real one, with aggregation: that of the kubeconfig. The gateway is the real
 // program. The nodes are made up. The API server has a Node and a daemon's pod for each, and gives each
-// a token; another process plays them all: with internal/uplink, the daemon's own way to the gateway,
+// a token; another process plays them all: with internal/node/uplink, the daemon's own way to the gateway,
 // over a TLS connection for each, and with the daemon's handler over volumes that do not exist.
 //
 //   - main.go and options.go are the command line.

@@ -12,15 +12,15 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/katbox/katbox/internal/api/node"
+	"github.com/katbox/katbox/internal/node/handlers"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/uplink"
 )
 
 // play plays the nodes until in ends, or ctx.
@@ -57,7 +57,7 @@ func play(ctx context.Context, in io.Reader, out io.Writer) error {
 func (p part) connect(i int, log logr.Logger, silent *atomic.Int64) error {
 	counted := metrics.New("fleet", "")
 	volumes := makeUp(i, p)
-	handler, err := node.NewHandler(node.Config{
+	handler, err := handlers.NewHandler(handlers.Config{
 		Volumes: volumes, Node: nodeName(i), Gateway: true, Log: logr.Discard(), Metrics: counted,
 		Space:       func() (volume.Space, error) { return volume.Space{}, errNoFiles },
 		LowPriority: func() func() { return func() {} },

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/files"
 )
 
 // errNoFiles: a volume that does not exist has nothing to read.

@@ -19,12 +19,12 @@ import (
 	"testing"
 	"time"
 
-	nodeapi "github.com/katbox/katbox/internal/api/node"
+	nodeapi "github.com/katbox/katbox/internal/node/handlers"
 
-	"github.com/katbox/katbox/internal/files"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/scratch"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

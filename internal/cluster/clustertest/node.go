@@ -17,14 +17,14 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/api/node"
-	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/internal/node/handlers"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 // Node is a node with a daemon.
@@ -47,7 +47,7 @@ func (c *Cluster) Node(name string) *Node {
 		c.t.Fatal(err)
 	}
 	n := &Node{c: c, name: name, dir: dir, all: map[volume.ID]volume.Description{}}
-	handler, err := node.NewHandler(node.Config{
+	handler, err := handlers.NewHandler(handlers.Config{
 		Volumes: volumes{n}, Node: name, Gateway: true, Space: func() (volume.Space, error) { return volume.Space{}, nil },
 		LowPriority: func() func() { return func() {} }, Log: logr.Discard(), Metrics: metrics.New("v1", ""),
 		Report: func(context.Context, io.Writer) error { return nil },

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api/node"
+	"github.com/katbox/katbox/internal/node/handlers"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -27,11 +27,11 @@ import (
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	gatewaymetrics "github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/gateway/trust"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 const (
@@ -117,7 +117,7 @@ func (c *cluster) add(name string) *testNode {
 	must(c.t, err)
 	n := &testNode{c: c, name: name, volumes: &nodeVolumes{dir: dir, all: map[volume.ID]volume.Description{},
 		lost: map[volume.ID]context.CancelCauseFunc{}}}
-	h, err := node.NewHandler(node.Config{
+	h, err := handlers.NewHandler(handlers.Config{
 		Volumes: n.volumes, Node: name, Gateway: true, Space: func() (volume.Space, error) { return volume.Space{}, nil },
 		LowPriority: func() func() { return func() {} }, Log: logr.Discard(), Metrics: metrics.New("v1", ""),
 		Report: func(context.Context, io.Writer) error { return nil },

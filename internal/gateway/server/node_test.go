@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/internal/node/scratch"
 )
 
 // nodeVolumes are the volumes of a node. Their files are real.

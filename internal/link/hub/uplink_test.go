@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	nodemetrics "github.com/katbox/katbox/internal/metrics"
+	nodemetrics "github.com/katbox/katbox/internal/node/metrics"
 
 	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/node/uplink"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
 )
 

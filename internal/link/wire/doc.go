@@ -1,5 +1,5 @@
 // Package wire carries the questions of [local.Pools] from the controller to a node: [Client] asks, [Handler]
-// answers. It is HTTP with JSON, over a connection that the node has opened to the controller; internal/uplink and
+// answers. It is HTTP with JSON, over a connection that the node has opened to the controller; internal/node/uplink and
 // internal/link/hub make that.
 //
 //	GET    /v1/summary                               Summary after Summary: the node's pools, as they change

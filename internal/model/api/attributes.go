@@ -1,7 +1,7 @@
 package api
 
 // The attributes of an inline volume in a pod's spec that programs outside of the node look at too. All
-// that there are, and what their values may be, is in internal/policy.
+// that there are, and what their values may be, is in internal/node/policy.
 const (
 	// KeyAttach mounts a retained volume in place of a new one.
 	KeyAttach = "attach"

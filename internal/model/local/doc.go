@@ -1,5 +1,5 @@
 // Package local has the words for pools of persistent volumes on a node's own disks, and what the controller asks
-// of a node about them: [Pools]. internal/local/disk keeps the volumes on a disk, actors/local decides on the node,
+// of a node about them: [Pools]. internal/node/localdisk keeps the volumes on a disk, actors/local decides on the node,
 // internal/link/wire carries the questions from the controller to the node.
 //
 // A pool is a directory. A file in it has the pool's UUID, by which it is known wherever the disk is:

@@ -1,0 +1,156 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/katbox/katbox/internal/model/api"
+
+	"github.com/katbox/katbox/internal/lib/paths"
+	"github.com/katbox/katbox/internal/model/sealed"
+	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/archive"
+	"github.com/katbox/katbox/internal/node/files"
+)
+
+// archive streams a tar of a directory or file.
+func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths.Path, q api.BytesQuery, to *sender) error {
+	tag := archiveTag(a.record, path, q)
+	header := a.Header()
+	header.Set("Content-Type", typeTar)
+	header.Set("Content-Disposition", disposition(cmp.Or(path.Base(), a.record.PodName, string(a.record.ID))+".tar"))
+	header.Set("ETag", tag)
+	header.Set("Accept-Ranges", "bytes")
+	word := a.r.Header.Get(sealed.Header)
+	if word != "" {
+		if !sealed.ValidWord(word) {
+			return bad(api.BadParameter, "", "the header %s has to be 16 to 64 letters and digits", sealed.Header)
+		}
+		header.Set(sealed.Header, word)
+	}
+	from, code, err := archiveStart(a.r.Header, tag)
+	if err != nil {
+		return err
+	}
+	header.Set(api.HeaderOffset, strconv.FormatInt(from, 10))
+	if code == http.StatusPartialContent {
+		// How long the archive becomes is not known, and no reader of archives needs it.
+		header.Set("Content-Range", fmt.Sprintf("bytes %d-/*", from))
+	}
+	if a.r.Method == http.MethodHead {
+		if _, err := reading.Tree.Stat(path); err != nil {
+			return err
+		}
+		a.WriteHeader(code)
+		return nil
+	}
+	w := &archiveWriter{sender: to, code: code}
+	sealing := sealed.NewWriter(w, word)
+	report, err := w.archive(ctx, sealing, reading, archive.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from,
+		LowPriority: a.h.LowPriority})
+	if err != nil {
+		return archiveError(err)
+	}
+	notes := notesOf(report)
+	switch {
+	case word != "":
+		return sealing.Seal(notes)
+	case notes.Fault != "":
+		return errors.New(notes.Fault)
+	}
+	w.begin()
+	return nil
+}
+
+// notesOf returns what there is to say about an archive.
+func notesOf(report archive.Report) sealed.Notes {
+	notes := sealed.Notes{Skipped: report.Skipped, SkippedRefs: refs(report.SkippedNames), Unmatched: report.Unmatched}
+	if report.Changed > 0 {
+		notes.Fault = fmt.Sprintf("%d files changed while they were read: %s",
+			report.Changed, strings.Join(append(refs(report.ChangedNames), "..."), " "))
+	}
+	return notes
+}
+
+// archiveStart returns the byte of the archive that a request begins with, and the HTTP code.
+func archiveStart(header http.Header, tag string) (from int64, code int, err error) {
+	if !rangeApplies(header, tag) {
+		return 0, http.StatusOK, nil
+	}
+	text := header.Get("Range")
+	start, last, ok := strings.Cut(strings.TrimPrefix(text, "bytes="), "-")
+	from, parseErr := strconv.ParseInt(start, 10, 64)
+	if !ok || last != "" || parseErr != nil || from < 0 {
+		return 0, 0, outside("the range %q is not possible for an archive, only one such as \"bytes=1000-\"", text)
+	}
+	return from, http.StatusPartialContent, nil
+}
+
+// archiveTag names the contents of an archive in the form that they have since version 2: a retained volume does not change
+// until it is published again. Its Unpublished is another one after each start of the daemon, by what the wall clock was
+// adjusted meanwhile.
+func archiveTag(r volume.Record, path paths.Path, q api.BytesQuery) string {
+	of := fmt.Appendf(nil, "%q %d %q %q %d", r.ID, r.Published.Unix(), path.String(), q.Exclude, q.MaxBytes)
+	return fmt.Sprintf("\"tar2-%x\"", sha256.Sum256(of))
+}
+
+// archiveWriter sends an archive. The header goes before the first bytes, so an error before them
+// gets its own code.
+type archiveWriter struct {
+	*sender
+	code int
+	// high ends the low I/O priority.
+	high func()
+}
+
+// archive writes the archive to a writer that writes to w. It has the low priority while it reads, not
+// while it waits for the client.
+func (w *archiveWriter) archive(ctx context.Context, to io.Writer, reading *files.Reading, o archive.Options) (archive.Report, error) {
+	w.high = w.a.h.LowPriority()
+	defer func() { w.high(); w.high = func() {} }()
+	return archive.Write(ctx, to, reading, o)
+}
+
+// Write sends the next bytes.
+func (w *archiveWriter) Write(p []byte) (int, error) {
+	w.high()
+	defer func() { w.high = w.a.h.LowPriority() }()
+	w.begin()
+	return w.sender.Write(p)
+}
+
+func (w *archiveWriter) begin() {
+	if !w.a.started {
+		w.renew()
+		w.a.WriteHeader(w.code)
+	}
+}
+
+// archiveError returns the answer to an archive that failed.
+func archiveError(err error) error {
+	switch {
+	case errors.Is(err, archive.ErrBadPattern):
+		return bad(api.BadParameter, "exclude", "%v", err)
+	case errors.Is(err, archive.ErrBadSkip):
+		return outside("%v", err)
+	case errors.Is(err, archive.ErrTooLarge):
+		return bad(api.BadParameter, "maxBytes", "%v; leave something out with exclude, or read a directory further down", err)
+	}
+	return err
+}
+
+// refs encodes names, in ASCII.
+func refs(names []string) (encoded []string) {
+	for _, name := range names {
+		encoded = append(encoded, strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
+	}
+	return encoded
+}
