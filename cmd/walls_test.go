@@ -23,13 +23,13 @@ var walls = []struct {
 	// does more with the API server belongs into other programs.
 	{"katbox", own + "actors", []string{
 		"k8s.io/client-go", "k8s.io/api/", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime",
-		own + "internal/gateway", own + "internal/model/v1alpha1", own + "internal/array", own + "actors/pools", own + "messages/pools",
+		own + "internal/gateway", own + "internal/model/v1alpha1", own + "internal/controller/array", own + "actors/pools", own + "messages/pools",
 	}, nil},
 	// The gateway runs on no node. It mounts nothing, opens no volume's files, and has no actors.
 	{"katbox-gateway", own + "internal/gateway/server", []string{
 		own + "actors", own + "messages", own + "internal/lib/kernel", own + "internal/node/mount", own + "internal/node/files", own + "internal/node/beneath",
 		own + "internal/node/attach", own + "internal/node/localdisk", own + "internal/node/csi/inline", own + "internal/node/store", own + "internal/node/scratch",
-		own + "internal/node/handlers", own + "internal/array", own + "internal/web",
+		own + "internal/node/handlers", own + "internal/controller/array", own + "internal/web",
 	}, nil},
 	// The controller runs on no node. Of the node it has the words, and internal/lib/kernel for its socket.
 	{"katbox-controller", own + "actors/pools", []string{
@@ -37,7 +37,7 @@ var walls = []struct {
 		own + "internal/node/files", own + "internal/node/beneath", own + "internal/node/attach", own + "internal/node/localdisk", own + "internal/node/csi/inline",
 		own + "internal/node/metrics", own + "internal/node/policy", own + "internal/node/store", own + "internal/node/scratch", own + "internal/node/handlers",
 		own + "internal/gateway", own + "internal/web", own + "internal/lib/kubelet",
-	}, []string{own + "internal/driver/controller", own + "internal/lib/edge"}},
+	}, []string{own + "internal/controller/csi", own + "internal/lib/edge"}},
 	// The plugin is downloaded by each user. It has no typed clients, and nothing of the daemon and the gateway but words.
 	// (protobuf comes with the library that reads durations, 0.4 MB.)
 	{"kubectl-katbox", own + "internal/cluster", []string{

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/local/onarray"
+	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/controller/onarray"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/controller/array"
 )
 
 // memArray is an array in memory that keeps the promises of [array.Array].

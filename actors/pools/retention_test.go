@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 

@@ -6,9 +6,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors/pools"
+	"github.com/katbox/katbox/internal/controller/metrics"
+	"github.com/katbox/katbox/internal/controller/watch"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/internal/pools/metrics"
-	"github.com/katbox/katbox/internal/pools/watch"
 )
 
 // kinds are the objects that are watched. Of nodes and claims only the metadata are read, as Secrets are read

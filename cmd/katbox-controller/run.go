@@ -17,9 +17,11 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/katbox/katbox/actors/pools"
-	"github.com/katbox/katbox/internal/array"
-	"github.com/katbox/katbox/internal/array/vpsa"
-	"github.com/katbox/katbox/internal/driver/controller"
+	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/controller/csi"
+	"github.com/katbox/katbox/internal/controller/metrics"
+	"github.com/katbox/katbox/internal/controller/vpsa"
+	"github.com/katbox/katbox/internal/controller/watch"
 	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/lib/logging"
 	"github.com/katbox/katbox/internal/lib/logkeys"
@@ -27,8 +29,6 @@ import (
 	"github.com/katbox/katbox/internal/lib/program"
 	"github.com/katbox/katbox/internal/lib/socket"
 	words "github.com/katbox/katbox/internal/model/pools"
-	"github.com/katbox/katbox/internal/pools/metrics"
-	"github.com/katbox/katbox/internal/pools/watch"
 
 	// For arrays behind https: the image has no certificates of authorities.
 	_ "golang.org/x/crypto/x509roots/fallback"
@@ -96,7 +96,7 @@ type instance struct {
 // front is a CSI driver on its socket. Its Pools are set before the first call of a method.
 type front struct {
 	kind words.Kind
-	controller.Pools
+	csi.Pools
 	server *edge.Server
 }
 
@@ -305,7 +305,7 @@ func (i *instance) listen(ctx context.Context) error {
 // open opens the socket of one driver.
 func (i *instance) open(ctx context.Context, kind words.Kind, name, endpoint string) error {
 	f := &front{kind: kind}
-	d, err := controller.New(controller.Config{
+	d, err := csi.New(csi.Config{
 		Kind: kind, Name: name, Version: version, Pools: f, Serving: i.began, Log: i.log.WithValues("driver", name),
 		Count: func(method string) edge.Calls { return i.counted.Method(method) },
 	})
@@ -320,7 +320,7 @@ func (i *instance) open(ctx context.Context, kind words.Kind, name, endpoint str
 	if err != nil {
 		return err
 	}
-	f.server = controller.NewServer(d)
+	f.server = csi.NewServer(d)
 	i.fronts = append(i.fronts, f)
 	i.onStop(func(context.Context) { f.server.Server.Stop() }) // calls that still wait
 	go func() {

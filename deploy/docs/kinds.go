@@ -174,7 +174,7 @@ var kinds = []kind{
 		cure: "Correct the StorageClass: [its parameters](pools.md#rules-for-pools-and-classes). For room delete volumes, or add a " +
 			"pool; `kubectl get vpsa` shows them.",
 		from: []string{
-			"internal/driver/controller", "internal/model/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
+			"internal/controller/csi", "internal/model/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
 			"actors/pools/compare.go",
 			"actors/pools/provision.go", "actors/pools/classes.go", "actors/pools/admission.go", "actors/pools/grow.go", "actors/pools/ofkind.go",
 		},
@@ -193,7 +193,7 @@ var kinds = []kind{
 		title: "Pools, and the controller", met: "in events and the status of Pools, PoolClasses and PoolVolumes, and in the controller's log",
 		cause: "What the resource names is not there, is another one's, or is still needed.",
 		cure:  "The message says which object to correct or to delete. `kubectl describe vpsa` shows a Pool with its conditions.",
-		from:  []string{"actors/pools", "internal/pools/watch", "internal/model/v1alpha1"},
+		from:  []string{"actors/pools", "internal/controller/watch", "internal/model/v1alpha1"},
 	},
 	{
 		title: "A volume of an array is not attached", met: "in the pod's events, which the attacher writes",
@@ -209,7 +209,7 @@ var kinds = []kind{
 		title: "An array answers with an error", met: "in events of claims, pods and Pools",
 		cause: "The array refuses, is full, or cannot be reached; or it is not the one that the Pool names.",
 		cure:  "Look at the array, and at the Pool's `spec.vpsa`: endpoint, access key, CA. Katbox tries again by itself.",
-		from:  []string{"internal/array", "internal/array/vpsa"},
+		from:  []string{"internal/controller/array", "internal/controller/vpsa"},
 	},
 	{
 		title: "A volume of an array is not mounted", met: "in the pod's events",
@@ -240,7 +240,7 @@ var kinds = []kind{
 		title: "Local pools", met: "in events of claims and pods, and in the daemon's log",
 		cause: "A pool's disk is not mounted, is another one, or cannot do what is asked for.",
 		cure:  "Mount the disk that the message names: [Prepare a node](local-pools.md#prepare-a-node).",
-		from:  []string{"actors/local", "internal/model/local", "internal/node/localdisk", "internal/local/onarray", "cmd/katbox/known.go"},
+		from:  []string{"actors/local", "internal/model/local", "internal/node/localdisk", "internal/controller/onarray", "cmd/katbox/known.go"},
 	},
 	{
 		title: "A node, and the API server", met: "in the daemon's log, and in the pod's events",
@@ -260,7 +260,7 @@ var noUsers = map[string]string{
 	"internal/lib/crashpoint":        "ends programs in tests",
 	"internal/gateway/metrics":       "what metrics are for: reference.md has it",
 	"internal/local/fake":            "a node for tests",
-	"internal/pools/metrics":         "what metrics are for: reference.md has it",
+	"internal/controller/metrics":    "what metrics are for: reference.md has it",
 	"internal/node/metrics":          "what metrics are for: reference.md has it",
 	"internal/metrics/metricstest":   "helps tests",
 	"internal/node/intake":           "words of the log",

@@ -16,13 +16,13 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	pools "github.com/katbox/katbox/internal/controller/metrics"
 	gateway "github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/csi/inline"
 	"github.com/katbox/katbox/internal/node/metrics"
-	pools "github.com/katbox/katbox/internal/pools/metrics"
 )
 
 // words are those of PromQL that the queries use; all else in a query is a metric or a

@@ -3,7 +3,7 @@
 package pools
 
 import (
-	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/messages"
 )

@@ -1,5 +1,5 @@
 // Package fake is an array as a Zadara VPSA is one, for tests: its REST API, without the data. It is
-// made from what is public of that API, so that internal/array/vpsa and its users can be tried without
+// made from what is public of that API, so that internal/controller/vpsa and its users can be tried without
 // an array, and against faults that a real one shows rarely.
 //
 // [Start] starts an array that listens on 127.0.0.1; [New] makes one that is an http.Handler, and

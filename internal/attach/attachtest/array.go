@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/array/fake/dataplane"
-	"github.com/katbox/katbox/internal/array/vpsa"
+	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/controller/vpsa"
 	"github.com/katbox/katbox/internal/model/pools"
 )
 

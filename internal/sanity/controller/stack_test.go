@@ -19,18 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors/pools"
-	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/array/fake"
-	"github.com/katbox/katbox/internal/array/vpsa"
-	"github.com/katbox/katbox/internal/driver/controller"
+	"github.com/katbox/katbox/internal/controller/array"
+	controller "github.com/katbox/katbox/internal/controller/csi"
+	"github.com/katbox/katbox/internal/controller/metrics"
+	"github.com/katbox/katbox/internal/controller/vpsa"
+	"github.com/katbox/katbox/internal/controller/watch"
 	"github.com/katbox/katbox/internal/lib/edge"
 	localfake "github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	words "github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/pools/apitest"
-	"github.com/katbox/katbox/internal/pools/metrics"
-	"github.com/katbox/katbox/internal/pools/watch"
 )
 
 const (

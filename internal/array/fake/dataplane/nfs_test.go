@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/attach/attachtest"
+	"github.com/katbox/katbox/internal/controller/array"
 )
 
 // TestArrayNFS: a file system is there for the node to which it is attached, and for no other; it grows; its
