@@ -279,7 +279,7 @@ e2e-disk: ## Fill the one disk of a real kubelet's node, with its own thresholds
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_DISK=12000M E2E_FLAGS="-run TestOneDisk"
 
 page-test: ## Test the scripts of the page with Node 20 or newer; nothing is installed
-	node --test internal/web/page/test/*.test.js
+	node --test internal/plugin/web/page/test/*.test.js
 
 monitoring-check: bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
 	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml
@@ -292,10 +292,10 @@ monitoring-check: bin/promtool ## Check the dashboard and the alert rules in dep
 bin/promtool: .ci/promtool/go.mod .ci/promtool/go.sum
 	cd .ci/promtool && $(PLAIN) go build -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/promtool
 
-# The tests of internal/cluster have a real node behind them, which is for Linux.
+# The tests of internal/plugin/cluster have a real node behind them, which is for Linux.
 portable: ## Compile kubectl-katbox for macOS and Windows, and vet what it is made of there
 	set -e; export CGO_ENABLED=0; for os in darwin windows; do export GOOS=$$os; go build -o /dev/null ./cmd/kubectl-katbox; \
-		go vet $$(go list -deps ./cmd/kubectl-katbox | grep '^github.com/katbox/katbox/internal/' | grep -v '/internal/cluster$$'); done
+		go vet $$(go list -deps ./cmd/kubectl-katbox | grep '^github.com/katbox/katbox/internal/' | grep -v '/internal/plugin/cluster$$'); done
 
 lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
 	set -e; export $(PLAIN); for module in . internal/sanity .ci/deploy .ci/licenses .ci/page .ci/mutants; do \

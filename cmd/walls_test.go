@@ -29,18 +29,18 @@ var walls = []struct {
 	{"katbox-gateway", own + "internal/gateway/server", []string{
 		own + "actors", own + "messages", own + "internal/lib/kernel", own + "internal/node/mount", own + "internal/node/files", own + "internal/node/beneath",
 		own + "internal/node/attach", own + "internal/node/localdisk", own + "internal/node/csi/inline", own + "internal/node/store", own + "internal/node/scratch",
-		own + "internal/node/handlers", own + "internal/controller/array", own + "internal/web",
+		own + "internal/node/handlers", own + "internal/controller/array", own + "internal/plugin/web",
 	}, nil},
 	// The controller runs on no node. Of the node it has the words, and internal/lib/kernel for its socket.
 	{"katbox-controller", own + "actors/pools", []string{
 		own + "actors/ephemeral", own + "actors/local", own + "actors/persistent", own + "messages/local", own + "internal/node/mount",
 		own + "internal/node/files", own + "internal/node/beneath", own + "internal/node/attach", own + "internal/node/localdisk", own + "internal/node/csi/inline",
 		own + "internal/node/metrics", own + "internal/node/policy", own + "internal/node/store", own + "internal/node/scratch", own + "internal/node/handlers",
-		own + "internal/gateway", own + "internal/web", own + "internal/lib/kubelet",
+		own + "internal/gateway", own + "internal/plugin/web", own + "internal/lib/kubelet",
 	}, []string{own + "internal/controller/csi", own + "internal/lib/edge"}},
 	// The plugin is downloaded by each user. It has no typed clients, and nothing of the daemon and the gateway but words.
 	// (protobuf comes with the library that reads durations, 0.4 MB.)
-	{"kubectl-katbox", own + "internal/cluster", []string{
+	{"kubectl-katbox", own + "internal/plugin/cluster", []string{
 		"k8s.io/api/", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/cli-runtime", "github.com/spf13/cobra",
 		"github.com/prometheus/client_golang", "google.golang.org/grpc", own + "internal/gateway", own + "internal/lib/kernel",
 		own + "internal/node/handlers", own + "actors",

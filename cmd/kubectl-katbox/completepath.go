@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/plugin/cluster"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

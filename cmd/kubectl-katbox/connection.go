@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/model/terminal"
+	"github.com/katbox/katbox/internal/plugin/cluster"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/node/policy"
+	"github.com/katbox/katbox/internal/plugin/cluster"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

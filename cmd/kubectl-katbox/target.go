@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/plugin/cluster"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/model/terminal"
+	"github.com/katbox/katbox/internal/plugin/cluster"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

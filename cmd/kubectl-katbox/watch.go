@@ -13,10 +13,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
+	"github.com/katbox/katbox/internal/plugin/cluster"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

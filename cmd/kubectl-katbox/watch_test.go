@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/plugin/cluster"
 	"github.com/katbox/katbox/internal/verbs"
 )
 

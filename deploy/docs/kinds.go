@@ -132,14 +132,14 @@ var kinds = []kind{
 		title: "kubectl katbox", met: "by the plugin, on your machine",
 		cause: "The command line is wrong, no volume fits it, the cluster does not answer, or you lack a right.",
 		cure:  "The message says what to type or which right is missing; `kubectl katbox check` looks at the rest. See [For users](users.md).",
-		from:  []string{"cmd/kubectl-katbox", "internal/cluster", "internal/model/sealed"},
+		from:  []string{"cmd/kubectl-katbox", "internal/plugin/cluster", "internal/model/sealed"},
 	},
 	{
 		title: "Copies, and the page", met: "by `kubectl katbox cp` and `kubectl katbox ui`",
 		cause: "Your disk cannot have a name that a pod gave, something is in the way of a copy, or the page was opened otherwise than " +
 			"by the command.",
 		cure: "Choose another directory, or take `--tar`; open the page with the URL that the command prints.",
-		from: []string{"internal/unpack", "internal/web", "internal/web/browser", "internal/web/page"},
+		from: []string{"internal/unpack", "internal/plugin/web", "internal/plugin/web/browser", "internal/plugin/web/page"},
 	},
 	{
 		title: "The gateway's API", met: "by `kubectl get rv` and programs, as the message of a Status",

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/katbox/katbox/internal/web/page"
+	"github.com/katbox/katbox/internal/plugin/web/page"
 )
 
 // assetTypes are the types of the page's files, by the end of their names.
