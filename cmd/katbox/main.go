@@ -9,8 +9,8 @@ import (
 	"os"
 
 	"github.com/katbox/katbox/cmd/katbox/verbs"
+	shared "github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/lib/program"
-	shared "github.com/katbox/katbox/internal/verbs"
 )
 
 // The build sets version, and revision to the commit.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // timedOut is what an API server says of a gateway that it does not reach, and unknownCA of one that has another certificate.

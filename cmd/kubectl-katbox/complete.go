@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/pflag"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/plugin/cluster"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // completeVerb is what shells call with the words of a command line. It runs this program with

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/cli/verbs"
 )
 
 // completionName is the name of the verb.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // TestComplete: the words so far and the one at the cursor, and what is offered.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 func cpVerb() verbs.Verb {

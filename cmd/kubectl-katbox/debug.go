@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/plugin/cluster"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 const (

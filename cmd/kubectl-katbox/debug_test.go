@@ -12,9 +12,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/node/policy"
 	"github.com/katbox/katbox/internal/plugin/cluster"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // TestDebugDryRun: the pod is where the volume is, has it read-only, and runs as the user that is given.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/deploy/docs/pages"
-	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/cli/verbs"
 )
 
 // nobody is a kubeconfig that names a cluster which does not answer.

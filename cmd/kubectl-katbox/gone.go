@@ -3,10 +3,10 @@ package main
 import (
 	"io"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // goneTable returns what writes volumes that are gone as a table.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // for users whose kubeconfig names one of them
 
-	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/cli/verbs"
 )
 
 // The build sets version, and revision to the commit.

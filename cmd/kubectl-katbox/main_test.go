@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // TestMain runs the program if a shell would: completion starts itself once more.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/cli/verbs"
 )
 
 func tailVerb() verbs.Verb {

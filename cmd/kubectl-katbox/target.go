@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/plugin/cluster"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // targetNotes end the usage of each verb that takes a target.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 func TestParseTarget(t *testing.T) {

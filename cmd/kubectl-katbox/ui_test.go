@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // page is a page that the verb ui serves, in a browser without a screen.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/plugin/cluster"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 func versionVerb() verbs.Verb {

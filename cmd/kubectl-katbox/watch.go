@@ -13,11 +13,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/plugin/cluster"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // The events of a watch.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/plugin/cluster"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // watching is a watch whose pauses are steps of a test.

@@ -6,9 +6,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // writer writes a list page by page.

@@ -126,7 +126,7 @@ var kinds = []kind{
 		cause: "The command line is wrong, no volume fits it, or no daemon answers.",
 		cure: "The message says what to type; `katbox VERB --help` has the flags. See [Find the files on a " +
 			"node](node.md).",
-		from: []string{"cmd/katbox/verbs", "internal/verbs"},
+		from: []string{"cmd/katbox/verbs", "internal/cli/verbs"},
 	},
 	{
 		title: "kubectl katbox", met: "by the plugin, on your machine",
@@ -139,7 +139,7 @@ var kinds = []kind{
 		cause: "Your disk cannot have a name that a pod gave, something is in the way of a copy, or the page was opened otherwise than " +
 			"by the command.",
 		cure: "Choose another directory, or take `--tar`; open the page with the URL that the command prints.",
-		from: []string{"internal/unpack", "internal/plugin/web", "internal/plugin/web/browser", "internal/plugin/web/page"},
+		from: []string{"internal/cli/unpack", "internal/plugin/web", "internal/plugin/web/browser", "internal/plugin/web/page"},
 	},
 	{
 		title: "The gateway's API", met: "by `kubectl get rv` and programs, as the message of a Status",

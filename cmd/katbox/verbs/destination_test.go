@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/verbs/verbstest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/deploy/docs/pages"
-	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/cli/verbs"
 )
 
 // TestCommandsOfTheDocuments: each verb of katbox that a document shows is one that the program takes. No daemon answers

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // listGone lists volumes that are gone.

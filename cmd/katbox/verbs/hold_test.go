@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // TestPin: a volume is pinned and unpinned, and lists say so.

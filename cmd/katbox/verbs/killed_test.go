@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/verbs/verbstest"
 )
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 var lsVerb = verbs.Verb{

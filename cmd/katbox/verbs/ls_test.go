@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/roottest/hostile"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // threeJobs adds what most tests of lists look at.

@@ -21,11 +21,11 @@ import (
 
 	nodeapi "github.com/katbox/katbox/internal/node/handlers"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/files"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/scratch"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // asVerb in the environment makes the test binary the program: some tests need a process of its own.

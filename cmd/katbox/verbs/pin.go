@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 var pinVerb = verbs.Pin(`  katbox pin etl/nightly-x7k2q --for 48h --reason "post-mortem"

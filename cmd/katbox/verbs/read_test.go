@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 func TestStat(t *testing.T) {

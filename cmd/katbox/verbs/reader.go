@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"syscall"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // explain returns an error of a request with what a person can do about it.

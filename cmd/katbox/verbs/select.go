@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // mostMatches bounds how many volumes are listed if one target matches several.

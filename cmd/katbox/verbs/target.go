@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 // targetNotes end the usage of each verb that takes a target.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/verbs"
 )
 
 var unpinVerb = verbs.Unpin("", onNode(func(flags *pflag.FlagSet) action {

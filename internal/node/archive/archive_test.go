@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/cli/unpack"
 	"github.com/katbox/katbox/internal/node/files"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/unpack"
 )
 
 // volume makes a directory with everything that an archive has to keep.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/cli/unpack"
 	"github.com/katbox/katbox/internal/lib/sparse"
-	"github.com/katbox/katbox/internal/unpack"
 )
 
 // A file of 1 TB with 1 MiB of data becomes an archive of about 1 MiB, and holes again.

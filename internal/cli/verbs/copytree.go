@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/katbox/katbox/internal/cli/unpack"
 	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/unpack"
 )
 
 // newTree copies a directory to one that does not exist. Until the copy is complete, the directory has

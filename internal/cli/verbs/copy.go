@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/internal/cli/unpack"
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/unpack"
 )
 
 // ToStdout is the destination that is standard output.
