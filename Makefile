@@ -88,7 +88,7 @@ bench: ## Measure Katbox against the least that a driver can do, as root; BENCH_
 	bin/bench $(BENCH_FLAGS)
 
 pools-scale: ## Measure the controller of the pools with 20 fake arrays of 10,000 volumes; POOLS_SCALE_FLAGS="--arrays 5"
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/katbox-controller ./internal/array/fake/fakearray ./soak/poolscale
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/katbox-controller ./internal/testing/array/fakearray ./soak/poolscale
 	bin/poolscale $(POOLS_SCALE_FLAGS)
 
 # The cluster should have no other work. Objects of 5,000 nodes are made in it, and removed at the end.
@@ -298,7 +298,7 @@ portable: ## Compile kubectl-katbox for macOS and Windows, and vet what it is ma
 		go vet $$(go list -deps ./cmd/kubectl-katbox | grep '^github.com/katbox/katbox/internal/' | grep -v '/internal/plugin/cluster$$'); done
 
 lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
-	set -e; export $(PLAIN); for module in . internal/sanity .ci/deploy .ci/licenses .ci/page .ci/mutants; do \
+	set -e; export $(PLAIN); for module in . internal/testing/sanity .ci/deploy .ci/licenses .ci/page .ci/mutants; do \
 		echo "golangci-lint run: $$module"; (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 generate: bin/controller-gen ## Write what is made from the types of the custom resources

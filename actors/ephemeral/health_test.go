@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/store"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 func (h *testNode) wantHealthy(when string) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // noticed is how long it takes at most until a volume is retained that is mounted nowhere.

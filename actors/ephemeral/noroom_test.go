@@ -14,10 +14,10 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // noRoomToPublish has each publish find that there is no room for its record.

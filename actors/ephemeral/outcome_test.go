@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // testTerms are those of a pod whose volume may go sooner if it Succeeded.

@@ -18,9 +18,9 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/quota"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // firstProject is the first ID of the nodes of these tests.

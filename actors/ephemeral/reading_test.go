@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/lib/paths"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/files"
 	"github.com/katbox/katbox/internal/node/mount"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/store"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 func TestRecorderCommitsWhatWaitsTogether(t *testing.T) {

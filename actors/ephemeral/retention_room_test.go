@@ -8,11 +8,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/retained"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 	"github.com/katbox/katbox/messages"
 )
 

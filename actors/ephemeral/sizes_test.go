@@ -16,11 +16,11 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/pace"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/retained"
 	"github.com/katbox/katbox/internal/node/scratch"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 	"github.com/katbox/katbox/messages"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/testing/local/fake"
 )
 
 // claiming is a node that tells of a disk with a key, or with none: all else may be read in names and labels.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 // TestPoolOfARealAnswer: the states of a pool whose array answers as a VPSA does, over HTTP.

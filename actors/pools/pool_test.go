@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 // TestHealthChecksDoNothingWithoutPools: there is nothing to ask, and the class is Ready.

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/vpsa"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )

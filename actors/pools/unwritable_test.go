@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/local/fake"
 )
 
 // takesNothing makes changes fail as on a disk that has turned read-only; what is there can be read.

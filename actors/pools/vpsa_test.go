@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/vpsa"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 // wire is a controller's way to a fake VPSA. Each request is a step.

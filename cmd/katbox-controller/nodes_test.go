@@ -29,13 +29,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	nodemetrics "github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/uplink"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 const diskUUID = "0f8a4a52-1111-4222-8333-444444444444"

@@ -23,9 +23,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/internal/pools/apitest"
+	"github.com/katbox/katbox/internal/testing/apitest"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // TestOutcomes: the gateway watches the pods of all namespaces, and with --outcomes=off it does not, and has no

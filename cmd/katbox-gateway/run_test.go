@@ -34,7 +34,7 @@ import (
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/lib/ops"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 const patience = 2 * time.Minute

@@ -6,11 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/node/kubeapi"
-	"github.com/katbox/katbox/internal/pools/apitest"
+	"github.com/katbox/katbox/internal/testing/apitest"
+	"github.com/katbox/katbox/internal/testing/attachtest"
 )
 
 // arrayCluster is an array with real data, and an API server that knows what a node logs in with.

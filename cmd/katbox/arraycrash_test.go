@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/attach/attachtest"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/attachtest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // attachRooms begin the names of the crash points of volumes of arrays.

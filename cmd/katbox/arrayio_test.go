@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/array/fake"
-	"github.com/katbox/katbox/internal/array/fake/dataplane"
-	"github.com/katbox/katbox/internal/attach/attachtest"
+	"github.com/katbox/katbox/internal/testing/array/dataplane"
+	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/attachtest"
 )
 
 // arrayIO is a node on which a process writes to a volume of each kind.

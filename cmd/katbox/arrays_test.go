@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/pools"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // TestNothingOfArraysWithoutThem: no metric, no line of the log, no file.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 const (

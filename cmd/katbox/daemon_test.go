@@ -17,8 +17,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 
-	"github.com/katbox/katbox/internal/attach/attachtest"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/attachtest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestDeadDisk: a kubelet gets an answer for what is mounted, and each mount comes off, though the working directory's

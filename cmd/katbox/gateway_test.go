@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // listenAsGateway listens, and handles each connection until the test ends.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // hugeFiles is how many files the huge volume has; KATBOX_BENCH_FILES sets it.

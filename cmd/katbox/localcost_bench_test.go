@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/model/local"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // BenchmarkLocalVolume makes and deletes volumes in a pool, several at the same time.

@@ -23,8 +23,8 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/roottest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestRetainedVolumesOfPoolsInADaemon: what the pools of a node keep of deleted claims is listed and read beside the

@@ -20,12 +20,12 @@ import (
 
 	actorslocal "github.com/katbox/katbox/actors/local"
 	"github.com/katbox/katbox/internal/lib/kernel"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/metricstest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

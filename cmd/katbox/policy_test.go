@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/policy"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // configMap writes a version of a policy file as the kubelet does: a new directory, and a symbolic link

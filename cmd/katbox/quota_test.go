@@ -13,7 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/quota"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/node/quota"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestQuotaOfAHostilePod: a pod that changes projects harms nothing but limits. Its volume is

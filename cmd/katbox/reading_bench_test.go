@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 const (

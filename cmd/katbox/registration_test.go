@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 	"github.com/katbox/katbox/soak/testbed"
 )
 

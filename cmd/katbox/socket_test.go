@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestRemovedSocket: the daemon ends, because the kubelet can no longer call it and its

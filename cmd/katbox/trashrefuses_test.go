@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestVolumeThatCannotBeMoved: a volume is deleted even if the file system refuses to move

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestCoveredWorkingDirectory: with another file system mounted over the working

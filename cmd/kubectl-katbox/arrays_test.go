@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // TestVolumesOnArrays: the volume of a deleted claim that is kept on a remote array is listed with all others, and who

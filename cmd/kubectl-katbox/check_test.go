@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // timedOut is what an API server says of a gateway that it does not reach, and unknownCA of one that has another certificate.

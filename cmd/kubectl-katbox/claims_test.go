@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // TestVolumesOfClaims: the volume of a deleted claim is listed and read as inline ones are, by those who may read

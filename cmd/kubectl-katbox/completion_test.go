@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // TestComplete: the words so far and the one at the cursor, and what is offered.

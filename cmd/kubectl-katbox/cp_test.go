@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/terminal/terminaltest"
-	"github.com/katbox/katbox/internal/verbs/verbstest"
+	"github.com/katbox/katbox/internal/testing/clustertest"
+	"github.com/katbox/katbox/internal/testing/terminaltest"
+	"github.com/katbox/katbox/internal/testing/verbstest"
 )
 
 // isThere ends the note about a volume that an earlier run has copied.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
-	"github.com/katbox/katbox/internal/verbs/verbstest"
+	"github.com/katbox/katbox/internal/testing/clustertest"
+	"github.com/katbox/katbox/internal/testing/verbstest"
 )
 
 // tree is a volume with a directory of several files, and what the API server is asked for its bytes.

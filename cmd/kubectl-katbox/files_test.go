@@ -11,10 +11,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // modified is the time of the files of a test.

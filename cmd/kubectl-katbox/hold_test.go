@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // TestPin: who may patch pins, and lists say so to all.

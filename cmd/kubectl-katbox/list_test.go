@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // nightly is a cluster with volumes of two Jobs, and their names, the newest first. Number 4 is of another

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
-	"github.com/katbox/katbox/internal/terminal/terminaltest"
+	"github.com/katbox/katbox/internal/testing/clustertest"
+	"github.com/katbox/katbox/internal/testing/terminaltest"
 )
 
 // TestCompletionWhileAProgramWaitsForALogin: the shell gets its answer, the program that waits has ended with all that

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // TestMain runs the program if a shell would: completion starts itself once more.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/terminal/terminaltest"
+	"github.com/katbox/katbox/internal/testing/terminaltest"
 )
 
 // TestRemoveAsks on a terminal, and deletes only after yes.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // page is a page that the verb ui serves, in a browser without a screen.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/plugin/cluster"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // watching is a watch whose pauses are steps of a test.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/pools/apitest"
+	"github.com/katbox/katbox/internal/testing/apitest"
 )
 
 const (

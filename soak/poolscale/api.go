@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/katbox/katbox/internal/pools/apitest"
+	"github.com/katbox/katbox/internal/testing/apitest"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs/verbstest"
+	"github.com/katbox/katbox/internal/testing/verbstest"
 )
 
 func TestCopyOfAFile(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/verbs/verbstest"
+	"github.com/katbox/katbox/internal/testing/verbstest"
 )
 
 // damage makes what is between the node and the client pass other bytes of the next stream than it gets.

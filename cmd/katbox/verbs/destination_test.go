@@ -15,8 +15,8 @@ import (
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/verbs/verbstest"
+	"github.com/katbox/katbox/internal/testing/roottest"
+	"github.com/katbox/katbox/internal/testing/verbstest"
 )
 
 // copyAll copies a volume as one of several below a directory, as the plugin does with those of a job.

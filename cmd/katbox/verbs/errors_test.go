@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs/verbstest"
+	"github.com/katbox/katbox/internal/testing/verbstest"
 )
 
 // answerWith makes the node answer all requests for bytes with an error.

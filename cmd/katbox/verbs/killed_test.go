@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/verbs/verbstest"
+	"github.com/katbox/katbox/internal/testing/verbstest"
 )
 
 // stall makes the node send that many bytes of a stream and then no more, until the client or go ends that.

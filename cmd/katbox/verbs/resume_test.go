@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/sealed"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/verbs/verbstest"
+	"github.com/katbox/katbox/internal/testing/verbstest"
 )
 
 // cut makes the node break the connections of the next streams. Each number is how many bytes of the

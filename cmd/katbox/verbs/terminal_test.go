@@ -3,7 +3,7 @@ package verbs
 import (
 	"testing"
 
-	"github.com/katbox/katbox/internal/terminal/terminaltest"
+	"github.com/katbox/katbox/internal/testing/terminaltest"
 )
 
 // onTerminal runs a verb whose input and output are a terminal on which the user types. It returns

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // folded are the file systems that take names for one that differ in case.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 func TestWindowsName(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/controller/array"
-	"github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/local/fake"
 )
 
 const uuid = "11111111-1111-4111-8111-111111111111"

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 // world is an array with a volume, a snapshot of another one, and two servers, one of which has the first volume.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 // TestWordsAloneDoNotMakeAVolumeGone: the code of the answer is unknown, and the list of all volumes has it.

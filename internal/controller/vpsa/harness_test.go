@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 var errBroken = errors.New("the connection broke")

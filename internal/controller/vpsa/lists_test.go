@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 // small is the page of these tests.

@@ -19,8 +19,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/katbox/katbox/internal/array/fake"
 	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/testing/array/fake"
 )
 
 func startArray(t *testing.T, l fake.Listen) *fake.Running {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // names are all metrics of the gateway. Dashboards and alerts use them, so none may change by

@@ -24,9 +24,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 const driver = "katbox.csi.paypal.com"

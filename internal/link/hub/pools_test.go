@@ -17,11 +17,11 @@ import (
 	nodemetrics "github.com/katbox/katbox/internal/node/metrics"
 
 	"github.com/katbox/katbox/internal/link/hub"
-	"github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/uplink"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 const uuid = "0f8a4a52-1111-4222-8333-444444444444"

@@ -19,7 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/uplink"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // cluster is what the API server knows: one node, n1, with a daemon.

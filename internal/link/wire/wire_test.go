@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/local/fake"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 
 	"github.com/katbox/katbox/internal/cli/unpack"
 	"github.com/katbox/katbox/internal/node/files"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // volume makes a directory with everything that an archive has to keep.

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/lib/paths"
-	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 // pages lists a directory page by page.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/lib/paths"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // readAll does all that a reader can do with a tree, and returns what a walk found.

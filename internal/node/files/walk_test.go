@@ -13,8 +13,8 @@ import (
 
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/node/beneath"
-	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 // walked is what a walk visits, in its order.

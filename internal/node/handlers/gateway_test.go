@@ -20,9 +20,9 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/katbox/katbox/internal/lib/paths"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // overHTTP2 returns one connection to the node's handler that speaks HTTP/2, as that of a gateway does.

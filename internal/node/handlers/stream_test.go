@@ -19,9 +19,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/metricstest"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 // large makes a file that fits in no buffer between daemon and client.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/pools/apitest"
+	"github.com/katbox/katbox/internal/testing/apitest"
 )
 
 // credentials makes a directory as a pod has it.

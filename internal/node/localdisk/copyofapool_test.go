@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/model/local"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestCopyOfAPool: cp copies neither projects nor subvolumes. The volumes of a pool that was restored from a backup have

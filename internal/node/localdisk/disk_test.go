@@ -18,7 +18,7 @@ import (
 	"github.com/katbox/katbox/internal/node/attach"
 	"github.com/katbox/katbox/internal/node/mount"
 	"github.com/katbox/katbox/internal/node/quota"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // kind is a way to keep volumes on a file system.

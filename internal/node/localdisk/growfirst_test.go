@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/lib/kernel"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestExt4GrowsBeforeItIsMounted where the kernel refuses to grow it later, for which it asks for a capability.

@@ -15,7 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // setAside returns how many bytes of the disk the image of a volume has.

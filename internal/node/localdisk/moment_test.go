@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestCopyInPiecesIsOfOneMoment: a pod numbers the blocks of a file around and around, while most of its image is copied. In

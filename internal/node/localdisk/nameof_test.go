@@ -10,7 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/node/attach"
 	"github.com/katbox/katbox/internal/node/mount"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // bindForeign mounts a directory that has the name of a volume, below a directory on some file system.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestBtrfsHasNoHardLimit: a subvolume that a pod makes with a list of quota groups of its own choosing, an empty one,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/local"
 	attachdisk "github.com/katbox/katbox/internal/node/attach/disk"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // block makes a block volume that begins with its name.

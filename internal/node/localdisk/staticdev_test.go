@@ -10,7 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // staticDev puts a /dev in place that gets no nodes by itself, as a node in a container has (kind, minikube with docker).

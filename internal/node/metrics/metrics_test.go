@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // names are all metrics of Katbox. Dashboards and alerts use them, so none may change by

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // lockedDirVariable tells a test that againInUserNamespace started it, inside a user namespace, and

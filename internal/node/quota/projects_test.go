@@ -16,9 +16,9 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // fakeKernel counts projects in a map.

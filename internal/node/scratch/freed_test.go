@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestErasedInodesShow: all that was erased counts as free.

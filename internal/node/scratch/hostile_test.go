@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 // fileSystem mounts one of the type that a subtest is named after.

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/node/beneath"
-	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 // fill makes files and directories, each directory with a file, and returns how many of all there

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/lib/kernel"
-	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 // TestDiscardOfAnyProject: below a directory with a project quota a pod cannot keep its volume by

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestSpaceOfTheDisk: where statfs(2) shows other numbers in the working directory than beside it, as with a project quota on

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/node/beneath"
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 // subvolume makes a btrfs subvolume in the directory at.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/beneath"
-	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/roottest/hostile"
+	"github.com/katbox/katbox/internal/testing/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest/hostile"
 )
 
 func usage(t *testing.T, d *Dir) (bytes, inodes int64) {

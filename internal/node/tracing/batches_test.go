@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/tracing/tracingtest"
+	"github.com/katbox/katbox/internal/testing/tracingtest"
 )
 
 // TestBadEnvironmentEndsTheStart: the SDK panics at some numbers, and never rests with

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/tracing/tracingtest"
+	"github.com/katbox/katbox/internal/testing/tracingtest"
 )
 
 func startTracing(t *testing.T, endpoint string) *Tracing {

@@ -23,7 +23,7 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // patience is far longer than anything should take.

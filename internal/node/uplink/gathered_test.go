@@ -8,7 +8,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // counted counts the calls of the kernel.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/metricstest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // preface is how a client begins with HTTP/2, and noSettings a frame SETTINGS without settings.

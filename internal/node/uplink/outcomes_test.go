@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/outcome"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // takes takes in outcomes.

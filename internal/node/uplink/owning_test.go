@@ -8,7 +8,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // TestUnsentAnswersDelayNoOthers: a gateway that begins to send its answers and hangs does not keep

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	poolwire "github.com/katbox/katbox/internal/link/wire"
-	"github.com/katbox/katbox/internal/local/fake"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/local"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/metricstest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 const poolUUID = "0f8a4a52-1111-4222-8333-444444444444"

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/metricstest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // answering is a gateway that answers each request to connect with a text.

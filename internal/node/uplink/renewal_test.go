@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // reading is a good gateway that begins to read on its first connection, before that grows old.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/metricstest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 // TestReplicaWithTwoAddresses gets one connection, which stays: each new one would end the one before. When it is lost, the

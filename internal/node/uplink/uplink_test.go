@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/local/fake"
-	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/metricstest"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
 func TestConfig(t *testing.T) {

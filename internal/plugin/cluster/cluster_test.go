@@ -15,8 +15,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // connect returns a user's client that waits for nothing.

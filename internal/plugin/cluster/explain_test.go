@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 const someVolume = "nightly-x7k2p.q3fd7k2m9c4a"

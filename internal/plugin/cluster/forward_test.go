@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // page is what sends requests through Forward.

@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // nginxConfig is what a proxy_pass to an API server takes, and no more. The first %s is a directory, the

@@ -23,8 +23,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
 // way is how a program reaches the API server.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestBindBeneathAMountOfThePod: a kubelet that starts anew publishes again what a pod has mounted something on.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // published returns a path below which nothing is yet, whose mounts go at the end of the test.

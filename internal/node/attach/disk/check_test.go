@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 func TestCheckOfAFileSystem(t *testing.T) {

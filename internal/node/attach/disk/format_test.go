@@ -17,7 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 func TestFormatOfAnEmptyDisk(t *testing.T) {

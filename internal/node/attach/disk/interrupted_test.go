@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/node/attach"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/attachtest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestFormatEndedAtSomeWrites ends mkfs at some of its writes, one after the other. What is there then can be mounted

@@ -10,7 +10,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // small is the size in MiB of a device that holds either file system: xfs needs 300.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 func mountedAt(t *testing.T, path string) (attach.Mount, bool) {

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/attach/attachtest"
+	"github.com/katbox/katbox/internal/testing/attachtest"
 )
 
 // Of the array that the kernel plays.

@@ -11,12 +11,12 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
 	"github.com/katbox/katbox/internal/node/attach/disk"
 	"github.com/katbox/katbox/internal/node/attach/nfs"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/attachtest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 var tools = disk.Tools{Log: logr.Discard()}

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/array/fake/dataplane"
-	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/node/attach"
 	"github.com/katbox/katbox/internal/node/attach/nfs"
-	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/testing/array/dataplane"
+	"github.com/katbox/katbox/internal/testing/attachtest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // TestArrayServerAway holds what the package's comment says waits while the server is away, and what does not.
