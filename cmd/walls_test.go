@@ -33,7 +33,7 @@ var walls = []struct {
 	}, nil},
 	// The controller runs on no node. Of the node it has the words, and internal/lib/kernel for its socket.
 	{"katbox-controller", own + "actors/pools", []string{
-		own + "actors/ephemeral", own + "actors/local", own + "actors/persistent", own + "messages/local", own + "internal/node/mount",
+		own + "actors/ephemeral", own + "actors/local", own + "actors/arrays", own + "messages/local", own + "internal/node/mount",
 		own + "internal/node/files", own + "internal/node/beneath", own + "internal/node/attach", own + "internal/node/localdisk", own + "internal/node/csi/inline",
 		own + "internal/node/metrics", own + "internal/node/policy", own + "internal/node/store", own + "internal/node/scratch", own + "internal/node/handlers",
 		own + "internal/gateway", own + "internal/plugin/web", own + "internal/lib/kubelet",

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/katbox/katbox/actors/persistent"
+	"github.com/katbox/katbox/actors/arrays"
 	"github.com/katbox/katbox/internal/node/attach"
 	"github.com/katbox/katbox/internal/node/attach/disk"
 	"github.com/katbox/katbox/internal/node/attach/iscsi"
@@ -13,7 +13,7 @@ import (
 const initiatorInterface = "katbox"
 
 // newNode connects what changes the node with the actors that decide what changes.
-func (a *arrays) newNode() (*persistent.Node, error) {
+func (a *arrayPart) newNode() (*arrays.Node, error) {
 	o := a.o.arrays
 	cluster, err := o.cluster()
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *arrays) newNode() (*persistent.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return persistent.Start(persistent.Config{
+	return arrays.Start(arrays.Config{
 		NodeName:  a.o.nodeID,
 		HostRoot:  o.hostRoot,
 		Table:     attach.Table,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/actors/persistent"
+	"github.com/katbox/katbox/actors/arrays"
 	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
@@ -29,14 +29,14 @@ const arrayNodeTimeout = 5 * time.Second
 // arrays is the part of the daemon that serves volumes of arrays. It starts behind everything else and
 // in a goroutine of its own: inline volumes wait for nothing here, and what fails here does not end the
 // daemon. It is tried again instead. A nil one stands for a daemon without this part.
-type arrays struct {
+type arrayPart struct {
 	o       options
 	i       *instance
 	log     logr.Logger
 	records *staged.Staged
 	keeper  *poolnode.Keeper
 	// node is set once it takes calls, registrar while the driver is registered.
-	node      atomic.Pointer[persistent.Node]
+	node      atomic.Pointer[arrays.Node]
 	registrar atomic.Pointer[kubelet.Registrar]
 }
 
@@ -45,7 +45,7 @@ func (i *instance) serveArrays(context.Context) error {
 	if !i.o.arrays.serves() {
 		return nil
 	}
-	a := &arrays{o: i.o, i: i, log: i.log.WithName("arrays")}
+	a := &arrayPart{o: i.o, i: i, log: i.log.WithName("arrays")}
 	i.counted.ArraysServed()
 	if i.o.registrationDir != "" {
 		i.counted.ArrayRegistered(false)
@@ -70,7 +70,7 @@ func (i *instance) serveArrays(context.Context) error {
 }
 
 // live serves until ctx ends, and stops what it has started.
-func (a *arrays) live(ctx context.Context) {
+func (a *arrayPart) live(ctx context.Context) {
 	a.part().retry(ctx, a.startNode)
 	if a.node.Load() != nil {
 		a.part().retry(ctx, a.serve)
@@ -79,7 +79,7 @@ func (a *arrays) live(ctx context.Context) {
 }
 
 // startNode takes over what earlier daemons have staged. Nothing in it asks an array or the API server.
-func (a *arrays) startNode(ctx context.Context) (err error) {
+func (a *arrayPart) startNode(ctx context.Context) (err error) {
 	if a.records == nil {
 		if a.records, err = a.openRecords(); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (a *arrays) startNode(ctx context.Context) (err error) {
 }
 
 // openRecords opens the records of the staged volumes.
-func (a *arrays) openRecords() (*staged.Staged, error) {
+func (a *arrayPart) openRecords() (*staged.Staged, error) {
 	path, err := socket.Path(a.o.arrays.endpoint)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (a *arrays) openRecords() (*staged.Staged, error) {
 }
 
 // serve serves and keeps the driver registered, until ctx ends or the socket is lost.
-func (a *arrays) serve(ctx context.Context) error {
+func (a *arrayPart) serve(ctx context.Context) error {
 	d, err := node.New(node.Config{
 		Kind: pools.KindArray, Name: a.o.arrays.driverName, Version: version, NodeID: a.o.nodeID, KubeletDir: a.o.kubeletDir,
 		MaxVolumes: a.o.arrays.maxVolumes, Volumes: a.node.Load(), Log: a.log, Trace: a.i.traces.Calls(),
@@ -126,12 +126,12 @@ func (a *arrays) serve(ctx context.Context) error {
 }
 
 // part is what serves the driver.
-func (a *arrays) part() *part {
+func (a *arrayPart) part() *part {
 	return &part{what: "volumes of arrays", flag: "--array-endpoint", endpoint: a.o.arrays.endpoint, log: a.log, registrar: &a.registrar}
 }
 
 // stop stops what startNode has started. Mounts and sessions stay: pods use them.
-func (a *arrays) stop() {
+func (a *arrayPart) stop() {
 	if n := a.node.Load(); n != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), arrayNodeTimeout)
 		defer cancel()
@@ -175,7 +175,7 @@ func (i *instance) reportArrays(_ context.Context, w io.Writer) error {
 
 // healthy returns nil while the actors answer. An array or an API server that is away makes no
 // difference.
-func (a *arrays) healthy(ctx context.Context) error {
+func (a *arrayPart) healthy(ctx context.Context) error {
 	if a == nil || a.node.Load() == nil {
 		return nil
 	}

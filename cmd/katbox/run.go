@@ -80,7 +80,7 @@ type instance struct {
 	// threads is how many the process may have; 0 sets no limit.
 	threads int
 	// arrays is nil without volumes of arrays.
-	arrays atomic.Pointer[arrays]
+	arrays atomic.Pointer[arrayPart]
 	// locals is nil without pools on the node's disks.
 	locals atomic.Pointer[locals]
 }

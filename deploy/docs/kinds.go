@@ -215,7 +215,7 @@ var kinds = []kind{
 		title: "A volume of an array is not mounted", met: "in the pod's events",
 		cause: "The volume's parameters contradict one another, or another operation on it runs.",
 		cure:  "See [Volumes of arrays](troubleshooting.md#volumes-of-arrays).",
-		from:  []string{"actors/persistent", "internal/node/csi/persistent", "internal/node/attach"},
+		from:  []string{"actors/arrays", "internal/node/csi/persistent", "internal/node/attach"},
 	},
 	{
 		title: "NFS", met: "in the pod's events",
