@@ -20,7 +20,7 @@ import (
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/files"
-	nodeapi "github.com/katbox/katbox/internal/node/handlers"
+	"github.com/katbox/katbox/internal/node/handlers"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/scratch"
 	"github.com/katbox/katbox/internal/node/uplink"
@@ -48,7 +48,7 @@ func newNode(t testing.TB, name string, g *gateway, fill func(*node)) *node {
 	n := &node{t: t, name: name, dir: dir}
 	fill(n)
 	counted := metrics.New("v1", "")
-	handler, err := nodeapi.NewHandler(nodeapi.Config{
+	handler, err := handlers.NewHandler(handlers.Config{
 		Volumes: n, Node: name, Gateway: true, Space: func() (volume.Space, error) { return volume.Space{}, nil },
 		LowPriority: func() func() { return func() {} }, Log: logr.Discard(), Metrics: counted,
 		Report: func(context.Context, io.Writer) error { return nil },

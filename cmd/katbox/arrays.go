@@ -19,14 +19,14 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach/staged"
-	node "github.com/katbox/katbox/internal/node/csi/persistent"
+	"github.com/katbox/katbox/internal/node/csi/persistent"
 	"github.com/katbox/katbox/internal/node/poolnode"
 )
 
 // arrayNodeTimeout bounds the stop of that part, so that the rest has time for its own.
 const arrayNodeTimeout = 5 * time.Second
 
-// arrays is the part of the daemon that serves volumes of arrays. It starts behind everything else and
+// arrayPart is the part of the daemon that serves volumes of arrays. It starts behind everything else and
 // in a goroutine of its own: inline volumes wait for nothing here, and what fails here does not end the
 // daemon. It is tried again instead. A nil one stands for a daemon without this part.
 type arrayPart struct {
@@ -112,7 +112,7 @@ func (a *arrayPart) openRecords() (*staged.Staged, error) {
 
 // serve serves and keeps the driver registered, until ctx ends or the socket is lost.
 func (a *arrayPart) serve(ctx context.Context) error {
-	d, err := node.New(node.Config{
+	d, err := persistent.New(persistent.Config{
 		Kind: pools.KindArray, Name: a.o.arrays.driverName, Version: version, NodeID: a.o.nodeID, KubeletDir: a.o.kubeletDir,
 		MaxVolumes: a.o.arrays.maxVolumes, Volumes: a.node.Load(), Log: a.log, Trace: a.i.traces.Calls(),
 		Count: func(method string) edge.Calls { return a.i.counted.ArrayMethod(method) },

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	nodeapi "github.com/katbox/katbox/internal/node/handlers"
+	"github.com/katbox/katbox/internal/node/handlers"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -69,7 +69,7 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.dir.Close() })
-	handler, err := nodeapi.NewHandler(nodeapi.Config{
+	handler, err := handlers.NewHandler(handlers.Config{
 		Volumes: n, Node: "n17", LowPriority: func() func() { return func() {} }, Metrics: metrics.New("test", ""),
 		Space: func() (volume.Space, error) {
 			return volume.Space{Total: volume.Size{Bytes: 100 << 30, Inodes: 1000}, Free: volume.Size{Bytes: 12 << 30, Inodes: 900}}, nil

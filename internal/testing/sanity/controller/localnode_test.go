@@ -20,7 +20,7 @@ import (
 	words "github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/node/attach"
 	attachdisk "github.com/katbox/katbox/internal/node/attach/disk"
-	nodedriver "github.com/katbox/katbox/internal/node/csi/persistent"
+	"github.com/katbox/katbox/internal/node/csi/persistent"
 	"github.com/katbox/katbox/internal/node/localdisk"
 	nodemetrics "github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/quota"
@@ -81,12 +81,12 @@ func testLocalWithNode(t *testing.T, kind string) {
 	all, err := on.Pools(t.Context())
 	must(t, err)
 	counted := nodemetrics.New("", "")
-	d, err := nodedriver.New(nodedriver.Config{
+	d, err := persistent.New(persistent.Config{
 		Kind: words.KindLocal, Name: "local.csi.katbox.io", NodeID: nodeName, KubeletDir: kubeletDir, Volumes: on, Segments: on.Segments,
 		Log: testr.New(t), Count: func(method string) edge.Calls { return counted.LocalMethod(method) },
 	})
 	must(t, err)
-	suite.Conn = serve(t, nodedriver.NewServer(d))
+	suite.Conn = serve(t, persistent.NewServer(d))
 	suite.ControllerConn = startLocalWith(t, on, all[0].UUID, nil, func() string {
 		volumes, err := on.Volumes(context.Background(), all[0].UUID, "", 0)
 		snapshots, err2 := on.Snapshots(context.Background(), all[0].UUID, "", 0)
