@@ -40,7 +40,7 @@ func messagesByKind(root string) (map[*kind][]string, error) {
 				return err
 			}
 			if noUsers[dir] != "" {
-				return nil
+				return fs.SkipDir
 			}
 			texts, err := messagesOf(root, dir)
 			for _, m := range texts {
