@@ -14,7 +14,7 @@ import (
 // that sets them as asked is not. It needs a kernel with project quotas.
 func TestLimitsAreTried(t *testing.T) {
 	if os.Getenv("KATBOX_QUOTAS") == "" {
-		t.Skip("this machine lacks project quotas: run it with make quota-check")
+		t.Skip("this machine lacks project quotas: run it with make guest SUITE=quota")
 	}
 	play := func(t *testing.T, bug fake.Bug, w workload.Workload) *report.Result {
 		r := newRig(t, w, func(c *fake.Config) { c.Bug = bug })

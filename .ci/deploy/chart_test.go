@@ -256,7 +256,7 @@ func TestMonitoringIsCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != string(want) {
-			t.Errorf("the chart's files/%s differs from deploy/monitoring/%s: run make chart-files", name, name)
+			t.Errorf("the chart's files/%s differs from deploy/monitoring/%s: run make generate", name, name)
 		}
 	}
 }

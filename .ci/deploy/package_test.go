@@ -25,7 +25,7 @@ func TestReadmeIsGenerated(t *testing.T) {
 	}
 	got, err := os.ReadFile(filepath.Join(chart, "README.md"))
 	if err != nil || !bytes.Equal(bytes.TrimSpace(got), bytes.TrimSpace(want)) {
-		t.Errorf("the chart's README.md is not what values.yaml says (%v): run make chart-docs", err)
+		t.Errorf("the chart's README.md is not what values.yaml says (%v): run make docs", err)
 	}
 	for row := range strings.SplitSeq(string(got), "\n") {
 		if cells := strings.Split(row, " | "); strings.HasPrefix(row, "| ") && len(cells) == 4 && strings.Trim(cells[3], " |") == "" {

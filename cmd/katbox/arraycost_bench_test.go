@@ -16,7 +16,7 @@ const mostCost = 1.5
 // BenchmarkArrayStage compares the CPU that the daemon takes for stage and publish of ready volumes with that of
 // the bare system calls and commands that these need, in turns in one run: for one volume again and again, and
 // for twenty in a row. The bare ones are made twice: by a process that is called over a socket as the daemon is,
-// which shows what is Katbox's own and is what is checked, and without any calls. "make attach-bench" runs it.
+// which shows what is Katbox's own and is what is checked, and without any calls. "make measure WHAT=attach-bench" runs it.
 func BenchmarkArrayStage(b *testing.B) {
 	for _, kind := range []string{nfsVolume, diskVolume, blockVolume} {
 		for _, count := range []int{1, 20} {

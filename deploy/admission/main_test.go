@@ -10,7 +10,7 @@ func TestPolicyIsThatOfTheTable(t *testing.T) {
 	for _, path := range outputs {
 		content, err := os.ReadFile("../../" + path)
 		if err != nil || string(content) != text() {
-			t.Errorf("%s is not what it would be (%v): run make admission-policy", path, err)
+			t.Errorf("%s is not what it would be (%v): run make generate", path, err)
 		}
 	}
 }

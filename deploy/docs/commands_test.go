@@ -32,9 +32,9 @@ var runners = []runner{
 	{form: `make check( CHECK=install)?`, by: ".ci/run", does: "step make check CHECK=install"},
 	{form: `make (test|lint|build)`, by: ".ci/run", does: "make lint"},
 	{form: `make soak`, by: ".ci/run", does: "step make soak", why: "with other flags"},
-	{form: `MUTANTS_FLAGS=.* make mutants`, why: "it takes an hour; .ci/mutants has tests of its own"},
-	{form: `make soak SOAK_FLAGS="--preset churn .*"`, why: "five minutes: .ci/run runs the soak with as many faults and fewer pods"},
-	{form: `make bench( BENCH_FLAGS=".*")?`, by: "soak/bench/smoke_test.go", does: `"--readme", readme`, why: "in small"},
+	{form: `make mutants PACKAGES=.* FLAGS=".*"`, why: "it takes an hour; .ci/mutants has tests of its own"},
+	{form: `make soak FLAGS="--preset churn .*"`, why: "five minutes: .ci/run runs the soak with as many faults and fewer pods"},
+	{form: `make measure WHAT=bench( FLAGS=".*")?`, by: "soak/bench/smoke_test.go", does: `"--readme", readme`, why: "in small"},
 	{form: `make image VERSION=v0.1.0( PROGRAMS=.*)?`, by: "deploy/e2e/run", does: "make --no-print-directory image"},
 	{form: `make image PUSH=yes .*`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
 
@@ -85,7 +85,7 @@ var runners = []runner{
 	{form: `helm (install|upgrade|upgrade --install) katbox .*`, by: ".ci/deploy/documents_test.go", does: "byHelm",
 		why: "what it renders; deploy/e2e/poolschart_test.go installs it"},
 	{form: `helm test katbox --namespace katbox( --logs)?`, by: "deploy/e2e/chart_test.go", does: `"test", "katbox", "--logs"`,
-		why: "make e2e-chart runs it; the namespace is that of the kubeconfig"},
+		why: "make e2e SUITE=chart runs it; the namespace is that of the kubeconfig"},
 	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go",
 		does: "TestNamespaceAdmitsTheDaemon",
 		why:  "that the label admits the daemon"},
@@ -169,7 +169,11 @@ func TestEachCommandIsRun(t *testing.T) {
 	}
 }
 
-// TestMakeTargetsAreThere: each "make" in a document names targets of the Makefile, and variables that it has.
+// lists are the scripts that list what a target takes as SUITE or WHAT.
+var lists = map[string]string{"e2e": "deploy/e2e/run", "guest": ".ci/guest", "measure": ".ci/measure"}
+
+// TestMakeTargetsAreThere: each "make" in a document names targets of the Makefile, variables that it has, and suites that
+// there are.
 func TestMakeTargetsAreThere(t *testing.T) {
 	makefile := read(t, "Makefile")
 	named := regexp.MustCompile("(?m)`make ([^`]+)`|^(?:\\$ |    )make (.+)$")
@@ -180,14 +184,17 @@ func TestMakeTargetsAreThere(t *testing.T) {
 		}
 		for _, match := range named.FindAllStringSubmatch(read(t, page), -1) {
 			text, _, _ := strings.Cut(match[1]+match[2], "#")
-			for word := range strings.FieldsSeq(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(text, "=x")) {
+			words := strings.Fields(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(text, "=x"))
+			for _, word := range words {
 				count++
-				variable, _, isVariable := strings.Cut(word, "=")
+				variable, value, isVariable := strings.Cut(word, "=")
 				switch {
 				case isVariable && !strings.Contains(makefile, variable):
 					t.Errorf("%s: make %s: the Makefile has no variable %s", page, text, variable)
-				case !isVariable && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(word)+`:`).MatchString(makefile):
+				case !isVariable && !hasLine(makefile, word+":"):
 					t.Errorf("%s: make %s: the Makefile has no target %s", page, text, word)
+				case (variable == "SUITE" || variable == "WHAT") && !hasLine(read(t, lists[words[0]]), value+" "):
+					t.Errorf("%s: make %s: %s does not list %s", page, text, lists[words[0]], value)
 				}
 			}
 		}
@@ -196,3 +203,6 @@ func TestMakeTargetsAreThere(t *testing.T) {
 		t.Errorf("only %d targets and variables were found", count)
 	}
 }
+
+// hasLine reports whether a line of text begins with prefix.
+func hasLine(text, prefix string) bool { return strings.Contains("\n"+text, "\n"+prefix) }

@@ -9,10 +9,10 @@ import (
 )
 
 // TestArray installs all that an array's volumes need on a node, and uses them: NFS and iSCSI of the kernel,
-// which the array's data plane serves, too. "make e2e-array" runs it in a virtual machine.
+// which the array's data plane serves, too. "make e2e SUITE=array" runs it in a virtual machine.
 func TestArray(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_ARRAY") == "" {
-		t.Skip("the node is another: \"make e2e-array\" runs this")
+		t.Skip("the node is another: \"make e2e SUITE=array\" runs this")
 	}
 	began := time.Now()
 	a := newArrayCluster(t)

@@ -23,7 +23,7 @@ const specsAtOnce = 2
 func TestArraySpecs(t *testing.T) {
 	program := os.Getenv("KATBOX_E2E_SPECS")
 	if program == "" {
-		t.Skip("the specs are not there: \"make e2e-array-specs\" runs this")
+		t.Skip("the specs are not there: \"make e2e SUITE=array-specs\" runs this")
 	}
 	focus, err := regexp.Compile(os.Getenv("KATBOX_E2E_SPECS_FOCUS"))
 	if err != nil {

@@ -21,7 +21,7 @@ var charts = struct{ before, now string }{
 // and retained volumes alone, and helm test tries a volume each time.
 func TestChart(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_CHART") == "" {
-		t.Skip("the cluster has no network for pods: \"make e2e-chart\" runs this")
+		t.Skip("the cluster has no network for pods: \"make e2e SUITE=chart\" runs this")
 	}
 	c := newCluster(t)
 	name, tag, _ := strings.Cut(c.image, ":")

@@ -17,7 +17,7 @@ import (
 // in their own namespace, and a new claim gets it back. The nodes' disks keep volumes as images.
 func TestClaims(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_LOCAL") == "" || os.Getenv("KATBOX_E2E_GATEWAY") == "" {
-		t.Skip(`the cluster is another: "make e2e-claims" runs this`)
+		t.Skip(`the cluster is another: "make e2e SUITE=claims" runs this`)
 	}
 	l := &localCluster{newPoolsCluster(t, "overlay-claims")}
 	c := &gatewayCluster{cluster: l.cluster, began: time.Now()}

@@ -10,10 +10,10 @@ import (
 // TestInACluster installs Katbox as an operator does, and runs the scenarios.
 func TestInACluster(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_DISK") != "" {
-		t.Skip("the node has a small disk of its own: \"make e2e\" runs this")
+		t.Skip("the node has a small disk of its own: \"make e2e SUITE=node\" runs this")
 	}
 	if os.Getenv("KATBOX_E2E_GATEWAY") != "" || os.Getenv("KATBOX_E2E_POOLS") != "" || os.Getenv("KATBOX_E2E_CHART") != "" {
-		t.Skip("the cluster is another: \"make e2e\" runs this")
+		t.Skip("the cluster is another: \"make e2e SUITE=node\" runs this")
 	}
 	c := newCluster(t)
 	c.deploy()

@@ -32,7 +32,7 @@ func (c *gatewayCluster) in(t *testing.T) *gatewayCluster {
 // the other scenarios.
 func TestGateway(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_GATEWAY") == "" {
-		t.Skip("the cluster has no aggregation: \"make e2e-gateway\" runs this")
+		t.Skip("the cluster has no aggregation: \"make e2e SUITE=gateway\" runs this")
 	}
 	c := &gatewayCluster{cluster: newCluster(t), began: time.Now()}
 	c.serveDNS(nodesService)

@@ -48,7 +48,7 @@ func (c *gatewayCluster) story() {
 		return
 	}
 	if want := string(c.readFile(transcriptFile)); masked(printed) != masked(want) {
-		c.t.Errorf("the transcript is another than that of %s; make transcript writes it. It is:\n%s", transcriptFile, printed)
+		c.t.Errorf("the transcript is another than that of %s; make e2e SUITE=transcript writes it. It is:\n%s", transcriptFile, printed)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 )
 
 // TestLocal installs pools on the disks of three nodes, as an operator does, and uses them while nodes and programs go
-// and come back. "make e2e-local" runs it.
+// and come back. "make e2e SUITE=local" runs it.
 func TestLocal(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_LOCAL") == "" {
-		t.Skip("the cluster is another: \"make e2e-local\" runs this")
+		t.Skip("the cluster is another: \"make e2e SUITE=local\" runs this")
 	}
 	began := time.Now()
 	l := newLocalCluster(t)

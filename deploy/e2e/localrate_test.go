@@ -53,7 +53,7 @@ volumeBindingMode: Immediate
 // bound at all, is reported beside each rate, and the rate of a driver whose volumes are empty directories.
 func TestRateOfLocalClaims(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_LOCAL") == "" {
-		t.Skip(`the cluster is another: "make e2e-local-rate" runs this`)
+		t.Skip(`the cluster is another: "make e2e SUITE=local-rate" runs this`)
 	}
 	claims := 10_000
 	if text := os.Getenv("KATBOX_E2E_CLAIMS"); text != "" {

@@ -36,7 +36,7 @@ const (
 // That the test can fail is shown by the same pods with --kubelet-line=none.
 func TestOneDisk(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_DISK") == "" {
-		t.Skip("the node's disk is the machine's: this is run by \"make e2e-disk\"")
+		t.Skip("the node's disk is the machine's: this is run by \"make e2e SUITE=disk\"")
 	}
 	c := newCluster(t)
 	c.deploy()

@@ -12,7 +12,7 @@ import (
 // mounts nothing.
 func TestPools(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_POOLS") == "" {
-		t.Skip("the cluster is another: \"make e2e-pools\" runs this")
+		t.Skip("the cluster is another: \"make e2e SUITE=pools\" runs this")
 	}
 	p := newPools(t)
 	for _, scenario := range []struct {

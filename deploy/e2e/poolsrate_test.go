@@ -35,7 +35,7 @@ const inFlight = 4
 // RK_CONTROLLER_MANAGER_EXTRA says otherwise to the cluster's scripts: "--kube-api-qps=500 --kube-api-burst=1000".
 func TestRateOfClaims(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_POOLS") == "" {
-		t.Skip(`the cluster is another: "make e2e-pools-rate" runs this`)
+		t.Skip(`the cluster is another: "make e2e SUITE=pools-rate" runs this`)
 	}
 	p := newPools(t)
 	crowd := newCrowd(p)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPage: the page for users shows the transcript and the pictures that "make transcript" has made in a real
+// TestPage: the page for users shows the transcript and the pictures that "make e2e SUITE=transcript" has made in a real
 // cluster.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/users.md")
@@ -20,7 +20,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if part := "\n<!-- plugin -->\n```\n" + string(transcript) + "```\n<!-- /plugin -->\n"; !strings.Contains(string(page), part) {
-		t.Errorf("deploy/docs/users.md has another transcript than deploy/plugin/transcript.txt; make transcript writes both. "+
+		t.Errorf("deploy/docs/users.md has another transcript than deploy/plugin/transcript.txt; make e2e SUITE=transcript writes both. "+
 			"It should have:%s", part)
 	}
 	for _, name := range []string{"page-list.png", "page-file.png"} {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 func broken(t *testing.T, o options) string {
 	t.Helper()
 	if os.Getenv("KATBOX_ARRAY_TESTS") != "1" {
-		t.Skip("this machine lacks the kernel's NFS and iSCSI: run it with make soak-arrays")
+		t.Skip("this machine lacks the kernel's NFS and iSCSI: run it with make guest SUITE=arrays")
 	}
 	o.daemon, o.controller, o.fakearray, o.nodeAddress = "./katbox", "./katbox-controller", "./fakearray", "10.255.0.1"
 	o.dir = filepath.Join(os.Getenv("KATBOX_ARRAY_DIR"), t.Name())

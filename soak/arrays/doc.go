@@ -4,7 +4,7 @@
 // answers get lost or hang, its token is another, it is away or its portal moves, and the daemon and the
 // controller are killed. It prints what was broken of the promises, and then exits with 1.
 //
-// It runs in a virtual machine with the kernel's NFS and iSCSI, which "make soak-arrays" boots. Katbox is
+// It runs in a virtual machine with the kernel's NFS and iSCSI, which "make guest SUITE=arrays" boots. Katbox is
 // the programs that are installed: the daemon and the controller. Around them are an API server in memory,
 // the fake array with real data, the soak's kubelet with its attach-detach controller, and a small
 // external-provisioner.

@@ -131,7 +131,7 @@ func TestPageShowsTheDemo(t *testing.T) {
 	if normal(printed) == normal(shown) {
 		return
 	}
-	t.Errorf("make demo does not print what deploy/docs/demo.md shows; run make demo DEMO_FLAGS=\"--readme deploy/docs/demo.md\". "+
+	t.Errorf("make demo does not print what deploy/docs/demo.md shows; run make demo FLAGS=\"--readme deploy/docs/demo.md\". "+
 		"It prints:\n%s", printed)
 	for i, line := range strings.Split(normal(printed), "\n") {
 		if lines := strings.Split(normal(shown), "\n"); i >= len(lines) || lines[i] != line {

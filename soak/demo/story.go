@@ -30,7 +30,7 @@ var fillerBytes = []int64{11 * mebibyte, 25 * mebibyte / 2, 11 * mebibyte}
 
 // errSlow says that the story took longer than the files are kept.
 var errSlow = errors.New("this machine is too slow for the story: files expired before it was told; " +
-	"try make demo DEMO_FLAGS=\"--lifespan 60s\"")
+	"try make demo FLAGS=\"--lifespan 60s\"")
 
 // story is what happens on the node, act by act.
 type story struct {
