@@ -1,5 +1,3 @@
-// Command mutants changes the code in many small ways, one at a time, and runs the tests against
-// each change: "mutants [FLAGS] PACKAGE...". What no test notices is printed. It needs root.
 package main
 
 import (

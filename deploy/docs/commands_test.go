@@ -30,9 +30,7 @@ var runners = []runner{
 	// make
 	{form: `make demo`, by: "soak/demo/demo_test.go", does: "TestPageShowsTheDemo"},
 	{form: `make check( CHECK=install)?`, by: ".ci/run", does: "step make check CHECK=install"},
-	{form: `make (test|lint|build)`, by: ".ci/run", does: "make lint"},
 	{form: `make soak`, by: ".ci/run", does: "step make soak", why: "with other flags"},
-	{form: `make mutants PACKAGES=.* FLAGS=".*"`, why: "it takes an hour; .ci/mutants has tests of its own"},
 	{form: `make soak FLAGS="--preset churn .*"`, why: "five minutes: .ci/run runs the soak with as many faults and fewer pods"},
 	{form: `make measure WHAT=bench( FLAGS=".*")?`, by: "soak/bench/smoke_test.go", does: `"--readme", readme`, why: "in small"},
 	{form: `make image VERSION=v0.1.0( PROGRAMS=.*)?`, by: "deploy/e2e/run", does: "make --no-print-directory image"},
