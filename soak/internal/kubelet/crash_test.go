@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -117,6 +118,75 @@ func TestCrashAndReconstruct(t *testing.T) {
 		r.await("volume p-a never mounted", 1)
 		r.equal("publish p-a")
 	})
+}
+
+// TestCrashAmongReorderedCalls: the kubelet crashes when an unpublish and a late repetition of the publish are answered, or one of
+// them. Whichever of the two the driver did last, the next kubelet unpublishes the volume.
+func TestCrashAmongReorderedCalls(t *testing.T) {
+	// Either is over as soon as the other is answered, or the kubelet dead.
+	const together, never = 0, time.Hour
+	for _, row := range []struct {
+		name      string
+		overtaken time.Duration
+		last      history.Method
+		want      []string
+	}{
+		{"the publish came last", together, history.Publish, []string{"publish", "publish", "unpublish", "unpublish"}},
+		{"the unpublish came last", together, history.Unpublish, []string{"publish", "publish", "unpublish", "unpublish"}},
+		{"the publish was not sent", never, history.Unpublish, []string{"publish", "unpublish", "unpublish"}},
+		{"the unpublish was not sent", -never, history.Publish, []string{"publish", "publish", "unpublish"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, nil)
+			v := inline("a")
+			v.Unpublish = workload.Call{Reordered: true, Overtaken: row.overtaken}
+			p := r.create("p", v)
+			r.start()
+			r.await("pod p mounted", 1)
+			k, crashed, other := r.kubelet, make(chan struct{}), make(chan struct{})
+			if row.overtaken == together {
+				r.driver.next(methodNames[row.last], "p-a", fault{hangs: other})
+			}
+			r.mu.Lock()
+			r.onCall = func(_ *Volume, c history.Call) {
+				switch c.Method {
+				case row.last:
+					go func() {
+						defer close(crashed)
+						k.Crash()
+					}()
+					<-k.dead
+				case history.Publish, history.Unpublish:
+					close(other)
+				}
+			}
+			r.mu.Unlock()
+			r.api.Finish(p)
+			<-crashed
+			r.mu.Lock()
+			r.onCall = nil
+			r.mu.Unlock()
+			mounted, _ := r.driver.isMounted(p.Volumes[0].Story.Target)
+			if want := row.last == history.Publish; mounted != want {
+				t.Fatalf("after the crash it is mounted: %t, want %t", mounted, want)
+			}
+			r.start()
+			r.await("pod p gone", 1)
+			r.await("volume p-a unpublished", 1)
+			got := r.methods()
+			if end := got[len(got)-1]; end != "unpublish" {
+				t.Errorf("the last call was %q, want unpublish", end)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, row.want) {
+				t.Errorf("calls %q, want %q", got, row.want)
+			}
+			if mounted, _ := r.driver.isMounted(p.Volumes[0].Story.Target); mounted {
+				t.Error("it is still mounted")
+			}
+			r.empty()
+		})
+	}
 }
 
 // TestManyCrashes has a kubelet crash after each number of calls, in the first

@@ -48,7 +48,7 @@ func TestTreatedCalls(t *testing.T) {
 				r.driver.next(what, "p-a", faults...)
 			}
 			if row.publish.CancelAfter > 0 {
-				r.hangOnlyTheFirst("publish", "unpublish")
+				r.hangOnlyTheFirst(history.Publish, history.Unpublish)
 			}
 			r.start()
 			v := inline("a")
@@ -70,14 +70,16 @@ func TestTreatedCalls(t *testing.T) {
 	}
 }
 
+// methodNames is what the driver calls them.
+var methodNames = map[history.Method]string{history.Publish: "publish", history.Unpublish: "unpublish"}
+
 // hangOnlyTheFirst has calls for the volume p-a hang until their client gives
 // one of them up: one that was given up early may not even reach the driver.
-func (r *rig) hangOnlyTheFirst(methods ...string) {
+func (r *rig) hangOnlyTheFirst(methods ...history.Method) {
 	over := make(map[history.Method]chan struct{})
 	for _, m := range methods {
-		name := map[string]history.Method{"publish": history.Publish, "unpublish": history.Unpublish}[m]
-		over[name] = make(chan struct{})
-		r.driver.next(m, "p-a", fault{hangs: over[name]})
+		over[m] = make(chan struct{})
+		r.driver.next(methodNames[m], "p-a", fault{hangs: over[m]})
 	}
 	r.onCall = func(_ *Volume, c history.Call) {
 		if c.Cancelled {
@@ -92,17 +94,16 @@ func (r *rig) methods() []string {
 	defer r.mu.Unlock()
 	calls := slices.DeleteFunc(slices.Clone(r.calls), func(c history.Call) bool { return !c.Method.OfVolume() })
 	slices.SortStableFunc(calls, func(a, b history.Call) int { return a.From.Compare(b.From) })
-	names := map[history.Method]string{history.Publish: "publish", history.Unpublish: "unpublish"}
 	var list []string
 	for _, c := range calls {
-		list = append(list, names[c.Method])
+		list = append(list, methodNames[c.Method])
 	}
 	return list
 }
 
 func TestGivenUpCallIsMarked(t *testing.T) {
 	r := newRig(t, nil)
-	r.hangOnlyTheFirst("publish")
+	r.hangOnlyTheFirst(history.Publish)
 	r.start()
 	v := inline("a")
 	v.Publish.CancelAfter = time.Millisecond
