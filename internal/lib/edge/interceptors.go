@@ -34,6 +34,15 @@ func toStatus(code func(error) codes.Code) grpc.UnaryServerInterceptor {
 	}
 }
 
+// refuseForsaken does not begin a call whose client has gone. While the process stood still the client may have sent another one:
+// a publish that begins after the unpublish that followed it would mount what is never unpublished.
+func refuseForsaken(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(fmt.Errorf("not begun: %w", err)).Err()
+	}
+	return handler(ctx, req)
+}
+
 // recoverPanics turns a panic in a handler into an error. The call's effects are unknown then.
 func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {

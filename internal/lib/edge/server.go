@@ -51,7 +51,7 @@ func New(cfg Config) *Server {
 	if len(cfg.Services) == 0 || cfg.Code == nil || cfg.Names == nil || cfg.Count == nil {
 		panic(errors.New("edge: a field of Config is missing"))
 	}
-	around := []grpc.UnaryServerInterceptor{countCalls(cfg), logCalls(cfg), toStatus(cfg.Code), recoverPanics(cfg.Log)}
+	around := []grpc.UnaryServerInterceptor{countCalls(cfg), logCalls(cfg), toStatus(cfg.Code), recoverPanics(cfg.Log), refuseForsaken}
 	if cfg.Trace != nil {
 		around = slices.Insert(around, 0, cfg.Trace)
 	}
