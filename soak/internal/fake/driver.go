@@ -12,6 +12,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 )
 
 // Config is what a Driver works with. All fields are required, but AdminSocket,
@@ -223,6 +224,9 @@ func (r *run) intercept(ctx context.Context, request any, info *grpc.UnaryServer
 		go func() { _ = r.Kill() }() // it fails only if it is ended already
 		<-ctx.Done()
 		return nil, ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err() // what followed the call may be done already
 	}
 	return handle(ctx, request)
 }
