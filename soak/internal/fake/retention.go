@@ -241,12 +241,19 @@ func (r *run) evict(ctx context.Context, inVain *vain) {
 	}
 }
 
+// mostLooked is how many files of a volume are looked at to find one that is open. To look at all of a volume that has taken every
+// inode may take seconds on a busy machine, in which nothing goes.
+const mostLooked = 500
+
 // inUse tells whether a process has a file of a volume open: to delete it would make no room.
 func inUse(data string) bool {
-	used := false
+	used, looked := false, 0
 	_ = filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() || used {
+		if err != nil || !entry.Type().IsRegular() {
 			return nil // what cannot be looked at is no reason to keep it
+		}
+		if looked++; looked > mostLooked {
+			return filepath.SkipAll
 		}
 		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOATIME, 0)
 		if err != nil {
@@ -255,7 +262,9 @@ func inUse(data string) bool {
 		defer f.Close()
 		// A lease for writing is had only by who alone has the file open.
 		_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
-		used = errors.Is(err, unix.EAGAIN)
+		if used = errors.Is(err, unix.EAGAIN); used {
+			return filepath.SkipAll
+		}
 		return nil
 	})
 	return used
