@@ -31,7 +31,7 @@ func TestLocalQuotaDiskTurnsReadOnly(t *testing.T) {
 	roottest.Quotas(t, quota.Enforced.String())
 	for fsType, options := range map[string][]string{"ext4": {"-O", "quota,project"}, "xfs": nil} {
 		t.Run(fsType, func(t *testing.T) {
-			diskTurnsReadOnly(t, fsType, "quota", roottest.QuotaFileSystem(t, fsType, 512, options...))
+			diskTurnsReadOnly(t, fsType, "projectQuota", roottest.QuotaFileSystem(t, fsType, 512, options...))
 		})
 	}
 }
