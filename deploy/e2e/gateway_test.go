@@ -55,6 +55,7 @@ func TestGateway(t *testing.T) {
 		{"namespaces", (*gatewayCluster).testNamespaces},
 		{"missing", (*gatewayCluster).testMissingNode},
 		{"throughput", (*gatewayCluster).testThroughput},
+		{"kubectl proxy", (*gatewayCluster).testProxy},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(c.in(t)) })
 	}

@@ -99,7 +99,10 @@ func (c *gatewayCluster) testPlugin() {
 	c.story()
 	c.pluginRights(volumes)
 	c.pluginFiles(volumes)
-	c.pluginCut()
+	c.as(bob).pluginCut()
+	through, kill := c.as(bob).proxy()
+	through.pluginCut()
+	kill()
 
 	p := c.as(bob)
 	p.does("rm", "--yes", "-n", "ci", volumes[0].Metadata.Name)
@@ -270,43 +273,55 @@ func (c *gatewayCluster) wantCopy(v rv, name, path string) {
 }
 
 // pluginCut: a rollout of the gateway cuts a copy, which goes on by itself where it was cut.
-func (c *gatewayCluster) pluginCut() {
-	v := c.retained("ci", 1, filled("cut", longBytes))
+func (p person) pluginCut() {
+	v := p.retained("ci", 1, filled("cut", longBytes))
 	for _, target := range []string{v.Metadata.Name + ":data", v.Metadata.Name} {
-		dir := c.t.TempDir()
-		cmd := c.as(bob).command(dir, "kubectl", "katbox", "cp", "-n", "ci", target, "copy")
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			c.t.Fatal(err)
-		}
-		// It stands still while the gateway is replaced, with a part of the file, and cannot be done before.
-		c.eventually("a part of the copy", func() error {
-			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-				return err
-			}
-			if part := c.partsOf(dir); part > 0 {
-				if part >= longBytes {
-					c.t.Fatalf("the copy was done before it was stopped, with %d bytes", part)
-				}
-				return nil
-			}
-			defer time.Sleep(time.Millisecond)
-			return errors.Join(errors.New("nothing yet"), cmd.Process.Signal(syscall.SIGCONT))
-		})
-		c.replaceGateway()
-		if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), cmd.Wait()); err != nil {
-			c.t.Errorf("cp %s: %v\n%s", target, err, &stderr)
+		dir := p.t.TempDir()
+		goOn := p.beginCopy(dir, target, 1, longBytes)
+		p.replaceGateway()
+		if err := goOn(); err != nil {
+			p.t.Errorf("cp %s: %v", target, err)
 			continue
 		}
-		c.wantResumed(bob, v, target == v.Metadata.Name)
+		p.wantResumed(p.name, v, target == v.Metadata.Name)
 		copied := filepath.Join(dir, "copy")
 		if info, err := os.Stat(copied); err == nil && info.IsDir() {
 			copied = filepath.Join(copied, "data")
 		}
-		c.wantCopy(v, "data", copied)
+		p.wantCopy(v, "data", copied)
 	}
-	c.as(bob).does("rm", "--yes", "-n", "ci", v.Metadata.Name)
+	p.does("rm", "--yes", "-n", "ci", v.Metadata.Name)
+}
+
+// beginCopy copies to "copy" in a directory. The program stands still once that holds at least some bytes, and not all,
+// until goOn is called, which waits for its end.
+func (p person) beginCopy(dir, target string, least, all int64) (goOn func() error) {
+	p.t.Helper()
+	cmd := p.command(dir, "kubectl", "katbox", "cp", "-n", "ci", target, "copy")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.eventually("a part of the copy", func() error {
+		if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			return err
+		}
+		if part := p.partsOf(dir); part >= least {
+			if part >= all {
+				p.t.Fatalf("the copy was done before it was stopped, with %d bytes", part)
+			}
+			return nil
+		}
+		defer time.Sleep(time.Millisecond)
+		return errors.Join(errors.New("too little yet"), cmd.Process.Signal(syscall.SIGCONT))
+	})
+	return func() error {
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), cmd.Wait()); err != nil {
+			return fmt.Errorf("%w\n%s", err, &stderr)
+		}
+		return nil
+	}
 }
 
 // wantResumed fails unless the API server's audit log says that a person's download was cut, and that one for

@@ -1,0 +1,75 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// proxiedBytes go through "kubectl proxy" at a time.
+const proxiedBytes = 2 << 30
+
+// testProxy copies 2 GiB through "kubectl proxy", as a file and as a directory. The proxy is killed in the middle: the copy
+// fails, and goes on when the command is repeated behind another proxy.
+func (c *gatewayCluster) testProxy() {
+	v := c.retained("ci", 1, filled("proxied", proxiedBytes))
+	want := c.digestOf(c.dataFile(1, v))
+	for target, file := range map[string]string{v.Metadata.Name + ":data": "copy", v.Metadata.Name: "copy/data"} {
+		dir := c.t.TempDir()
+		first, kill := c.as(bob).proxy()
+		goOn := first.beginCopy(dir, target, longBytes, proxiedBytes)
+		kill()
+		if err := goOn(); err == nil || !strings.Contains(err.Error(), "to go on, repeat the command") {
+			c.t.Errorf("cp %s behind a proxy that was killed: %v", target, err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "copy")); !errors.Is(err, os.ErrNotExist) {
+			c.t.Errorf("the copy of %s looks complete: %v", target, err)
+		}
+		began := time.Now()
+		second, kill := c.as(bob).proxy()
+		s := second.katbox(dir, "cp", "-n", "ci", target, "copy")
+		kill()
+		if s.code != 0 {
+			c.t.Fatalf("cp %s, repeated: %d, %s", target, s.code, s.stderr)
+		}
+		c.t.Logf("the rest of %s took %s: %s", target, time.Since(began).Round(time.Second), s.stderr)
+		if got := c.digestOf(filepath.Join(dir, file)); got != want {
+			c.t.Errorf("the copy of %s has the digest %s, want %s", target, got, want)
+		}
+	}
+	c.as(bob).does("rm", "--yes", "-n", "ci", v.Metadata.Name)
+}
+
+// proxy starts "kubectl proxy" as a person, who then asks through it, until it is killed.
+func (p person) proxy() (through person, kill func()) {
+	p.t.Helper()
+	cmd := p.command(p.t.TempDir(), "kubectl", "proxy", "--port", "0")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	kill = func() { _, _ = cmd.Process.Kill(), cmd.Wait() }
+	p.t.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	address, found := strings.CutPrefix(strings.TrimSpace(line), "Starting to serve on ")
+	if err != nil || !found {
+		p.t.Fatalf("kubectl proxy printed %q: %v", line, err)
+	}
+	through = p
+	through.kubeconfig = filepath.Join(p.t.TempDir(), "kubeconfig")
+	content := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: proxy, contexts: [{name: proxy, context: {cluster: proxy}}], "+
+		"clusters: [{name: proxy, cluster: {server: 'http://%s'}}]}\n", address)
+	if err := os.WriteFile(through.kubeconfig, []byte(content), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return through, kill
+}
