@@ -28,6 +28,7 @@ func TestLocal(t *testing.T) {
 		{"grows", (*localCluster).testGrows},
 		{"node lost", (*localCluster).testNodeLost},
 		{"registered again", (*localCluster).testRegisteredAgain},
+		{"waits for the driver", (*localCluster).testWaitsForDriver},
 		{"drained", (*localCluster).testDrained},
 		{"disk full", (*localCluster).testDiskFull},
 		{"disk away", (*localCluster).testDiskAway},
