@@ -73,7 +73,7 @@ var runners = []runner{
 
 	// Install
 	{form: `kind (create cluster|load image-archive bin/katbox.tar)`, by: "deploy/e2e/run",
-		does: `-n k8s.io images import "bin/`, why: "kind is not there: what it runs on a node"},
+		does: `-n k8s.io images import --all-platforms`, why: "kind is not there: what it runs on a node"},
 	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize",
 		why: "what it renders; deploy/e2e applies it"},
 	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`,
