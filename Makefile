@@ -57,7 +57,7 @@ check-all: ## Pass them with each crash at each point, of the daemon and of the 
 	$(if $(FLAGS),,go test -tags crashpoints -count=1 -timeout 30m -run TestCrashAtEveryPoint ./cmd/katbox-controller)
 
 lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
-	set -e; export $(PLAIN); for module in . internal/testing/sanity .ci/deploy .ci/licenses .ci/page .ci/mutants; do \
+	set -e; export $(PLAIN); for module in . internal/testing/sanity .ci .ci/deploy .ci/page; do \
 		echo "golangci-lint run: $$module"; (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 # The tests of internal/plugin/cluster have a real node behind them, which is for Linux.
@@ -79,11 +79,9 @@ bin/katbox-clock:
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s, FUZZ_JOBS=1 at a time; FUZZ=Store picks some by name
 	FUZZTIME=$(FUZZTIME) FUZZ_JOBS=$(FUZZ_JOBS) .ci/fuzz
 
-# With KATBOX_MUTANTS_DEVICES=yes the tests also have the machine's loop devices.
 mutants: PACKAGES = ./actors ./actors/ephemeral ./internal/node/scratch ./internal/node/store/...
 mutants: ## Change the code in small ways and see whether a test notices, as root, an hour; PACKAGES=./internal/node/scratch FLAGS="-for 5m"
-	cd .ci/mutants && CGO_ENABLED=0 go test -vet=off -count=1 .
-	export $(PLAIN); cd .ci/mutants && go build -o ../../bin/mutants .
+	export $(PLAIN); cd .ci && go test -vet=off -count=1 ./mutants && go build -o ../bin/mutants ./mutants
 	bin/mutants -for 1h $(FLAGS) $(PACKAGES)
 
 e2e: ## Test in a real cluster: SUITE=node, gateway, pools, local and more; REALKUBELET=DIR, VMTEST=DIR
@@ -127,7 +125,7 @@ image: binaries ## Build the daemon's image and bin/katbox.tar; PROGRAMS="katbox
 	PROGRAMS='$(PROGRAMS)' ARCHS='$(ARCHS)' .ci/image $(IMAGE) $(TAG) $(REVISION)
 
 image-check: binaries ## Build the images with buildah, and check what is in them
-	export $(PLAIN); cd .ci/licenses && go vet ./... && go test -vet=off -count=1 ./...
+	export $(PLAIN); cd .ci && go vet ./licenses && go test -vet=off -count=1 ./licenses
 	STAMPED=$(shell .ci/version --stamp) .ci/image-check $(IMAGE) $(TAG) $(REVISION)
 
 # The images' binaries, which say the tag as their version, and the licenses of what is linked into each.
@@ -137,8 +135,8 @@ binaries: bin/licenses
 		for program in $(PROGRAMS); do \
 			bin/licenses --license LICENSE --output bin/linux/$$arch/licenses/$$program bin/linux/$$arch/$$program; done; done
 
-bin/licenses: $(wildcard .ci/licenses/*.go) .ci/licenses/go.mod .ci/licenses/go.sum
-	cd .ci/licenses && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ .
+bin/licenses: $(wildcard .ci/licenses/*.go) .ci/go.mod .ci/go.sum
+	cd .ci && $(PLAIN) go build -ldflags '-s -w' -o ../$@ ./licenses
 
 plugin: archives ## Build kubectl-katbox for six platforms, and check it: archives, checksums and a krew manifest in bin/plugin
 	KATBOX_PLUGIN=$(CURDIR)/bin/plugin go test -count=1 ./deploy/plugin
@@ -173,28 +171,9 @@ generate: bin/controller-gen ## Write what is made from code: the CRDs, the Vali
 bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum
 	cd .ci/deploy && $(PLAIN) go build -ldflags '-s -w' -o ../../bin/ helm.sh/helm/v3/cmd/helm sigs.k8s.io/kustomize/kustomize/v5
 
-bin/cyclonedx-gomod: .ci/sbom/go.mod .ci/sbom/go.sum
-	cd .ci/sbom && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
-
-bin/actionlint: .ci/actionlint/go.mod .ci/actionlint/go.sum
-	cd .ci/actionlint && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
-
-bin/govulncheck: .ci/govulncheck/go.mod .ci/govulncheck/go.sum
-	cd .ci/govulncheck && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ golang.org/x/vuln/cmd/govulncheck
-
-bin/helm-docs: .ci/helmdocs/go.mod .ci/helmdocs/go.sum
-	cd .ci/helmdocs && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ github.com/norwoodj/helm-docs/cmd/helm-docs
-
-# promtool checks rules and nothing else here, so it is built without what finds
-# targets in two dozen clouds.
-bin/promtool: .ci/promtool/go.mod .ci/promtool/go.sum
-	cd .ci/promtool && $(PLAIN) go build -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/promtool
-
-bin/controller-gen: .ci/controllergen/go.mod .ci/controllergen/go.sum
-	cd .ci/controllergen && $(PLAIN) go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
-
-bin/golangci-lint: .ci/tools/go.mod .ci/tools/go.sum
-	cd .ci/tools && $(PLAIN) go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-
-bin/gotestsum: .ci/gotestsum/go.mod .ci/gotestsum/go.sum
-	cd .ci/gotestsum && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ gotest.tools/gotestsum
+# The tools of .ci/go.mod. promtool checks rules and nothing else here, so it is built without what finds targets in two
+# dozen clouds.
+TOOLS = actionlint controller-gen cyclonedx-gomod golangci-lint gotestsum govulncheck helm-docs promtool
+bin/promtool: TAGS = -tags remove_all_sd
+$(TOOLS:%=bin/%): .ci/go.mod .ci/go.sum
+	cd .ci && $(PLAIN) go build $(TAGS) -ldflags '-s -w' -o ../$@ $$(go list -find tool | grep '/$(@F)$$')

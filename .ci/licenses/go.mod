@@ -1,5 +1,0 @@
-module github.com/katbox/katbox/ci/licenses
-
-go 1.26.0
-
-require github.com/google/licensecheck v0.3.1

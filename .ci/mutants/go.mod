@@ -1,3 +1,0 @@
-module github.com/katbox/katbox/ci/mutants
-
-go 1.26.0
