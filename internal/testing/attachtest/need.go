@@ -9,7 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
-// Environment variables, which .ci/attach-check sets.
+// Environment variables, which .ci/guest sets.
 const (
 	// Variable has to be 1 for a test to use the kernel's NFS and iSCSI.
 	Variable = "KATBOX_ARRAY_TESTS"
@@ -19,11 +19,11 @@ const (
 	addressVariable = "KATBOX_NODE_ADDRESS"
 )
 
-// Need lets the test go on only in the virtual machine of make attach-check. Elsewhere it is skipped.
+// Need lets the test go on only in the virtual machine of make guest SUITE=attach. Elsewhere it is skipped.
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Variable) != "1" {
-		roottest.Lacks(t, "the kernel's NFS and iSCSI", "run it with make attach-check")
+		roottest.Lacks(t, "the kernel's NFS and iSCSI", "run it with make guest SUITE=attach")
 	}
 }
 

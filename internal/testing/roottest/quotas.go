@@ -23,7 +23,7 @@ func Quotas(t testing.TB, state string) (dirs []string) {
 		}
 	}
 	if dirs == nil {
-		Lacks(t, "project quotas", "run it with make quota-check")
+		Lacks(t, "project quotas", "run it with make guest SUITE=quota")
 	}
 	Need(t)
 	return dirs

@@ -153,7 +153,7 @@ func TestPageIsWhole(t *testing.T) {
 	}
 }
 
-// TestScripts runs the tests of the scripts, as make page-test does, where there is a node that can.
+// TestScripts runs the tests of the scripts, as make page-check does, where there is a node that can.
 func TestScripts(t *testing.T) {
 	const oldest = 20
 	var major int
