@@ -27,6 +27,8 @@ type end struct {
 	from, by time.Time
 	// due is since when nothing but its time permitted it.
 	due time.Time
+	// lived is since when its lifespan may have been over, whatever people decided.
+	lived time.Time
 	// evicted says that only pressure permitted it.
 	evicted bool
 }
@@ -38,7 +40,7 @@ func (c *Checker) noteEnd(r *retained, by time.Time, evicted bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ends = append(c.ends, end{volume: r.volume, from: r.from, by: by, due: r.mayGoFrom(), evicted: evicted})
+	c.ends = append(c.ends, end{volume: r.volume, from: r.from, by: by, due: r.mayGoFrom(), lived: r.earliest, evicted: evicted})
 }
 
 // CheckGone compares what the driver remembers of the volumes that are gone, the last
@@ -130,7 +132,7 @@ func (c *Checker) reasons(e end) (may []string) {
 		may = append(may, "released")
 	}
 	soon := e.volume.OnFailure && !e.volume.Failed // its lifespan is as short as the grace of a release
-	if !release.Done.IsZero() && !e.evicted && !soon {
+	if !release.Done.IsZero() && !e.evicted && !soon && e.by.Before(e.lived) {
 		may = slices.DeleteFunc(may, func(reason string) bool { return reason == "expired" })
 	}
 	return may

@@ -230,6 +230,15 @@ func TestTombstones(t *testing.T) {
 		time.Sleep(time.Second)
 		return v
 	}
+	releaseAtDeadline := func(w *world) *history.Volume {
+		v := w.retain(1)
+		time.Sleep(lifespan - 50*time.Millisecond)
+		w.checker.BeginRelease(v)(0, nil)
+		time.Sleep(100 * time.Millisecond)
+		w.remove(v)
+		time.Sleep(time.Second)
+		return v
+	}
 	full := func(w *world) *history.Volume {
 		over := w.timeline.Begin(workload.DiskFull, "")
 		defer over()
@@ -265,6 +274,8 @@ func TestTombstones(t *testing.T) {
 		{"evicted, and said to have expired", evict, one("expired"), true},
 		{"released", release, one("released"), false},
 		{"released, and said to have expired", release, one("expired"), true},
+		{"released at its deadline, and expired", releaseAtDeadline, one("expired"), false},
+		{"released at its deadline, and purged", releaseAtDeadline, one("purged"), true},
 		{"no room for a tombstone", full, none, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
