@@ -29,6 +29,13 @@ func deletes(c *cluster, pod string) {
 	c.kubectl("delete", "pod", pod, "--wait=false")
 }
 
+// deadline sets a deadline that is over. Set before the pod runs, it could be over before there is a volume.
+func deadline(kind, name string) func(*cluster, string) {
+	return func(c *cluster, _ string) {
+		c.kubectl("patch", kind, name, "-p", `{"spec": {"activeDeadlineSeconds": 1}}`)
+	}
+}
+
 // endings are those that can be brought about at will. That of a pod that is deleted by force is seen by
 // its kubelet alone, which stops it all the same.
 func endings() []ending {
@@ -38,14 +45,14 @@ func endings() []ending {
 		{name: "told", script: waits, act: deletes, want: "Stopped"},
 		{name: "signalled", script: "trap 'exit 143' TERM; sleep 1000 & wait", act: deletes, want: "Stopped"},
 		{name: "killed", script: "trap '' TERM; while :; do sleep 1; done", act: deletes, want: "Failed"},
-		{name: "deadline", script: waits, more: "activeDeadlineSeconds: 3", want: "Failed"},
+		{name: "deadline", script: waits, act: deadline("pod", "deadline"), want: "Failed"},
 		{name: "oom", script: "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", limits: "{memory: 32Mi}", want: "Failed"},
 		{name: "retried", script: "[ -e /scratch/again ] || { touch /scratch/again; exit 5; }", policy: "OnFailure", want: "Succeeded"},
 		{name: "forced", script: waits, act: func(c *cluster, pod string) {
 			c.kubectl("delete", "pod", pod, "--force", "--grace-period=0", "--wait=false")
 		}},
 		{name: "job", script: "exit 0", job: true, more: "completions: 1\n  completionMode: Indexed", want: "Succeeded"},
-		{name: "job-late", script: waits, job: true, more: "backoffLimit: 0\n  activeDeadlineSeconds: 20", want: "Stopped"},
+		{name: "job-late", script: waits, job: true, more: "backoffLimit: 0", act: deadline("job", "job-late"), want: "Stopped"},
 	}
 }
 
