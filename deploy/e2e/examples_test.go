@@ -30,7 +30,7 @@ func (c *cluster) examples() {
 	if len(pods.Items) != 2 {
 		c.t.Errorf("the example job had %d pods, want 2: %+v", len(pods.Items), pods.Items)
 	}
-	c.kubectl("delete", "job", "nightly", "--wait", "--timeout", patience.String())
+	c.kubectl("delete", "job", "nightly", "--ignore-not-found", "--wait", "--timeout", patience.String())
 	for _, pod := range pods.Items {
 		c.wantText(c.file(pod.Metadata.UID, "log"), "the input ends in the middle")
 		c.wantIn(c.katbox("tail", "default/"+pod.Metadata.Name+":log"), "the input ends in the middle")

@@ -127,7 +127,7 @@ func (c *gatewayCluster) failedJob() []rv {
 	})
 	c.kubectl("-n", "ci", "wait", "--for=condition=Failed", "job/nightly", "--timeout", patience.String())
 	c.wantFilesKept("ci", "batch.kubernetes.io/job-name=nightly")
-	c.kubectl("-n", "ci", "delete", "job", "nightly", "--wait", "--timeout", patience.String())
+	c.kubectl("-n", "ci", "delete", "job", "nightly", "--ignore-not-found", "--wait", "--timeout", patience.String())
 	var found []rv
 	c.eventually("the volumes of job nightly", func() error {
 		found = c.admin().list("ci", "labelSelector=batch.kubernetes.io/job-name%3Dnightly").Items
