@@ -277,7 +277,7 @@ func (p person) pluginCut() {
 	v := p.retained("ci", 1, filled("cut", longBytes))
 	for _, target := range []string{v.Metadata.Name + ":data", v.Metadata.Name} {
 		dir := p.t.TempDir()
-		goOn := p.beginCopy(dir, target, 1, longBytes)
+		goOn := p.begin(dir, 1, longBytes, "cp", "-n", "ci", target, "copy")
 		p.replaceGateway()
 		if err := goOn(); err != nil {
 			p.t.Errorf("cp %s: %v", target, err)
@@ -293,11 +293,11 @@ func (p person) pluginCut() {
 	p.does("rm", "--yes", "-n", "ci", v.Metadata.Name)
 }
 
-// beginCopy copies to "copy" in a directory. The program stands still once that holds at least some bytes, and not all,
-// until goOn is called, which waits for its end.
-func (p person) beginCopy(dir, target string, least, all int64) (goOn func() error) {
+// begin runs "kubectl katbox" in a directory. It stands still once that holds at least some bytes, and not all, until goOn is
+// called, which waits for its end.
+func (p person) begin(dir string, least, all int64, args ...string) (goOn func() error) {
 	p.t.Helper()
-	cmd := p.command(dir, "kubectl", "katbox", "cp", "-n", "ci", target, "copy")
+	cmd := p.command(dir, "kubectl", append([]string{"katbox"}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {

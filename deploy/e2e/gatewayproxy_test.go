@@ -15,32 +15,44 @@ import (
 // proxiedBytes go through "kubectl proxy" at a time.
 const proxiedBytes = 2 << 30
 
-// testProxy copies 2 GiB through "kubectl proxy", as a file and as a directory. The proxy is killed in the middle: the copy
-// fails, and goes on when the command is repeated behind another proxy.
+// testProxy copies 2 GiB through "kubectl proxy", as a file, as a directory and as an archive. The proxy is killed in the
+// middle: the copy fails, and is completed when the command is repeated behind another proxy. A directory goes on behind its
+// last complete file, so the only one comes again.
 func (c *gatewayCluster) testProxy() {
 	v := c.retained("ci", 1, filled("proxied", proxiedBytes))
 	want := c.digestOf(c.dataFile(1, v))
-	for target, file := range map[string]string{v.Metadata.Name + ":data": "copy", v.Metadata.Name: "copy/data"} {
+	for _, copied := range []struct {
+		file string // what has the bytes; empty where they are in an archive
+		args []string
+	}{
+		{"copy", []string{v.Metadata.Name + ":data"}},
+		{"copy/data", []string{v.Metadata.Name}},
+		{"", []string{"--tar", v.Metadata.Name}},
+	} {
 		dir := c.t.TempDir()
+		args := append(append([]string{"cp", "-n", "ci"}, copied.args...), "copy")
 		first, kill := c.as(bob).proxy()
-		goOn := first.beginCopy(dir, target, longBytes, proxiedBytes)
+		goOn := first.begin(dir, longBytes, proxiedBytes, args...)
 		kill()
-		if err := goOn(); err == nil || !strings.Contains(err.Error(), "to go on, repeat the command") {
-			c.t.Errorf("cp %s behind a proxy that was killed: %v", target, err)
+		if err := goOn(); err == nil || !strings.Contains(err.Error(), "the stream was cut") {
+			c.t.Errorf("%q behind a proxy that was killed: %v", args, err)
 		}
 		if _, err := os.Lstat(filepath.Join(dir, "copy")); !errors.Is(err, os.ErrNotExist) {
-			c.t.Errorf("the copy of %s looks complete: %v", target, err)
+			c.t.Errorf("%q behind a proxy that was killed looks complete: %v", args, err)
+		}
+		if copied.file == "" {
+			continue
 		}
 		began := time.Now()
 		second, kill := c.as(bob).proxy()
-		s := second.katbox(dir, "cp", "-n", "ci", target, "copy")
+		s := second.katbox(dir, args...)
 		kill()
 		if s.code != 0 {
-			c.t.Fatalf("cp %s, repeated: %d, %s", target, s.code, s.stderr)
+			c.t.Fatalf("%q, repeated: %d, %s", args, s.code, s.stderr)
 		}
-		c.t.Logf("the rest of %s took %s: %s", target, time.Since(began).Round(time.Second), s.stderr)
-		if got := c.digestOf(filepath.Join(dir, file)); got != want {
-			c.t.Errorf("the copy of %s has the digest %s, want %s", target, got, want)
+		c.t.Logf("%q, repeated, took %s: %s", args, time.Since(began).Round(time.Second), s.stderr)
+		if got := c.digestOf(filepath.Join(dir, copied.file)); got != want {
+			c.t.Errorf("%q gives the digest %s, want %s", args, got, want)
 		}
 	}
 	c.as(bob).does("rm", "--yes", "-n", "ci", v.Metadata.Name)

@@ -175,7 +175,8 @@ func (d *download) write(in io.Reader, at int64) error {
 		if err == nil {
 			continue
 		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		// That of a stream that was cut wraps one of these.
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			err = nil
 		}
 		return errors.Join(err, d.file.Truncate(at))
