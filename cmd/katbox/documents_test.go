@@ -45,27 +45,6 @@ func TestReferenceNamesEveryFlag(t *testing.T) {
 	})
 }
 
-// TestPagesForDevelopersNameWhatIsThere: each path that they name.
-func TestPagesForDevelopersNameWhatIsThere(t *testing.T) {
-	pages, err := filepath.Glob("../../deploy/docs/internals*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("pages %q, %v", pages, err)
-	}
-	count := 0
-	for _, page := range append(pages, "../../.github/CONTRIBUTING.md") {
-		page = strings.TrimPrefix(page, "../../")
-		for _, path := range regexp.MustCompile("`([a-z.]+/[a-z_./-]+)`").FindAllStringSubmatch(read(t, page), -1) {
-			count++
-			if _, err := os.Stat("../../" + path[1]); err != nil {
-				t.Errorf("%s names %s: %v", page, path[1], err)
-			}
-		}
-	}
-	if count < 15 {
-		t.Errorf("only %d paths were found", count)
-	}
-}
-
 // read returns a file of the repository.
 func read(t *testing.T, path string) string {
 	t.Helper()
