@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"go.etcd.io/bbolt"
 
@@ -72,7 +71,7 @@ func newStore(place *os.Root, path string, old *os.File) (*database, error) {
 			return err
 		}
 		_, err = tx.CreateBucket(volumesBucket)
-		return errors.Join(err, meta.Put(formatKey, strconv.AppendInt(nil, formatVersion, 10)))
+		return errors.Join(err, meta.Put(formatKey, formatValue()))
 	})
 	if err != nil {
 		return nil, errors.Join(err, d.close())

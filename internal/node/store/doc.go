@@ -1,7 +1,8 @@
 // Package store keeps the records of volumes on disk, and imports those of the old driver.
 //
 // A commit that returned nil survives a power cut. One that returned an error is on disk whole or
-// not at all, and may be repeated. With a full disk commits go on, see [Store.ReserveError]. What a
+// not at all, and may be repeated. What [Store.Journal] has taken over survives the end of the process, and a
+// power cut once a later commit has returned nil. With a full disk commits go on, see [Store.ReserveError]. What a
 // commit writes does not grow with the number of records that once existed, see
 // [Store.OnCompaction].
 //
@@ -11,25 +12,29 @@
 //
 // # Why bbolt
 //
-// A journal of our own would need no memory map and no check of pages. It would also be one more
-// database to prove against power cuts, full disks and damage. Durable storage is not what Katbox
+// A database of our own would need no memory map and no check of pages. It would also be one more
+// to prove against power cuts, full disks and damage. The journal beside bbolt is none: nothing
+// relies on it after a power cut. Durable storage is not what Katbox
 // is for, and other tools read bbolt's format. What it lacks is here: a check of the file
 // (boltfile), faults as errors (database.go), commits in doubt (settle.go), room on a full disk
 // (reserve.go, btrfs.go) and a smaller file (compaction.go). Do not spend more on taming it.
-// soak/bench/README.md has what other stores, and a log in front of this one, would give.
+// soak/bench/README.md has what other stores would give.
 //
-// # Format 1
+// # Format 2
 //
-// The file is a bbolt database (go.etcd.io/bbolt, any page size) with three buckets. In bucket "meta"
-// unknown keys are left alone:
+// The file is a bbolt database (go.etcd.io/bbolt, any page size) with three buckets, and may have a journal
+// beside it: two files whose names end in .journal-0 and .journal-1 (see journalfile.go). Format 1 had no journal; it is
+// read, and rewritten with the first transaction. A version that knows format 1 alone refuses format 2, because it
+// would not see what a crash has left in the journal. In bucket "meta" unknown keys are left alone:
 //
-//	format          the number of the format, decimal: "1"
+//	format          the number of the format, decimal: "2"
+//	journal         the journal's state; absent if there never was one
 //	legacyImported  when the old driver's database was imported, RFC 3339; absent if it was not
 //	timeline        the last look at the clocks (see timeline.go); absent if there was none
 //	rebooted        present from a reboot until its consequences are recorded
 //
-// Bucket "volumes" has one pair for each volume: the key is the volume ID. The value, like that of
-// the timeline, is
+// Bucket "volumes" has one pair for each volume: the key is the volume ID. The value, like those of
+// the timeline and the journal, is
 //
 //	1 byte   version of the value: 1
 //	4 bytes  CRC-32C (Castagnoli, big endian) over key, version byte and the rest
@@ -91,6 +96,10 @@
 //	                   boot, negative if it is behind; absent for 0
 //	4  boot time       integer, the reading of CLOCK_BOOTTIME, nanoseconds; absent for 0
 //	5  wall            integer, wall clock, Unix nanoseconds
+//
+// The journal's state is no CBOR: 16 bytes that name the database, 8 bytes that name the run of the daemon which
+// wrote the entries that count, and the number of the last entry that is in the database, 8 bytes, big endian. One that
+// cannot be used is replaced, and the journal is set aside.
 //
 // 13 to 19 together are one owner, 20 to 25 are the terms, 27 to 30 a hold. An owner that
 // volume.Owner.Check refuses counts as not asked for. Of the fields from 20 on each of these, and each

@@ -17,7 +17,9 @@ import (
 )
 
 // formatVersion is the format that this package writes; see the package comment.
-const formatVersion = 1
+const formatVersion = 2
+
+func formatValue() []byte { return strconv.AppendInt(nil, formatVersion, 10) }
 
 var (
 	volumesBucket = []byte("volumes")
@@ -28,6 +30,7 @@ var (
 	legacyImportedKey = []byte("legacyImported")
 	timelineKey       = []byte("timeline")
 	rebootedKey       = []byte("rebooted")
+	journalKey        = []byte("journal")
 )
 
 // Store is the records of all volumes of one working directory. Its methods may be called from
@@ -41,6 +44,9 @@ type Store struct {
 	imported        bool        // whether the old driver's database was imported
 	closed          bool
 	ring            ring // the tombstones that are kept; see KeepTombstones
+	journal         *journal
+	journals        bool // StartJournal was called
+	found           Found
 
 	compaction *compaction    // the one that runs, or nil
 	background sync.WaitGroup // waits for its end
@@ -58,8 +64,17 @@ type Damaged struct {
 	Reason string
 }
 
+// Found is what an opening has found of the journal.
+type Found struct {
+	// Entries is how many changes it had that were not in the database, and are now.
+	Entries int
+	// Aside are the files of another database's journal, by the names that they have now.
+	Aside []string
+}
+
 // Open opens the store at path and creates it if there is no such file; the directory must exist.
-// It holds an exclusive lock until Close.
+// It holds an exclusive lock until Close, over the files of the journal too. What the journal has is in the
+// database when Open returns.
 //
 // The error is [ErrDamaged], [ErrLocked], [ErrNewer] or that of a system call, and says what to do.
 // An existing file was not changed then.
@@ -77,7 +92,7 @@ func open(path string, c clock) (*Store, error) {
 		// An interrupted compaction left it. If it stays, the next one says why.
 		_ = errors.Join(removeNew(place, db.path), place.Close())
 	}
-	s := &Store{db: db, pause: compactionPause}
+	s := &Store{db: db, pause: compactionPause, journal: &journal{}}
 	err = db.view(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(metaBucket)
 		if meta == nil || tx.Bucket(volumesBucket) == nil {
@@ -86,17 +101,41 @@ func open(path string, c clock) (*Store, error) {
 		s.noted = meta.Get(rebootedKey) != nil
 		s.imported = meta.Get(legacyImportedKey) != nil
 		s.clock = c.after(meta.Get(timelineKey))
+		s.journal.journalState, _ = parseState(meta.Get(journalKey))
 		return checkFormat(db.path, string(meta.Get(formatKey)))
 	})
+	if err == nil {
+		err = s.findEntries()
+	}
 	if err != nil {
 		return nil, errors.Join(err, db.close())
 	}
 	s.rebooted = s.clock.rebooted || s.noted
 	db.reserve.ahead()
 	s.timer = time.AfterFunc(lookInterval, s.look)
-	s.look()
+	if err := s.update(nothing); err != nil && s.found.Entries > 0 {
+		return nil, errors.Join(fmt.Errorf("take over what the journal has: %w", err), s.Close())
+	} // else the next commit reports it
 	return s, nil
 }
+
+// findEntries makes what the journal has the first things to be written.
+func (s *Store) findEntries() error {
+	place, err := os.OpenRoot(filepath.Dir(s.db.path))
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	j := s.journal
+	j.waiting, s.found.Aside, err = readJournal(place, s.db.path, j.journalState)
+	s.found.Entries = len(j.waiting)
+	j.newest = j.durable + uint64(len(j.waiting))
+	j.journalState = j.next(j.durable)
+	return err
+}
+
+// Found returns what the opening has found of the journal.
+func (s *Store) Found() Found { return s.found }
 
 // checkFormat refuses a format that this version does not know.
 func checkFormat(path, format string) error {
@@ -126,16 +165,13 @@ func (s *Store) Commit(changes []volume.Change) error {
 	m := s.clock.writing()
 	for i, c := range changes {
 		var err error
-		switch {
-		case c.Record != nil && c.Record.ID != c.ID:
-			err = fmt.Errorf("its record is of volume %q", c.Record.ID)
-		case c.Record != nil:
-			values[i], err = encodeValue(*c.Record, m)
-		case c.Tombstone != nil:
-			stones[i], err = encodeTombstone(c.ID, *c.Tombstone, m)
+		if values[i], err = encodeRecord(c, m); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("%w: volume %q: %w", ErrInvalidRecord, c.ID, err)
+		if c.Record == nil && c.Tombstone != nil {
+			if stones[i], err = encodeTombstone(c.ID, *c.Tombstone, m); err != nil {
+				return fmt.Errorf("%w: volume %q: %w", ErrInvalidRecord, c.ID, err)
+			}
 		}
 	}
 	var done burial
@@ -163,12 +199,33 @@ func (s *Store) Commit(changes []volume.Change) error {
 		clear(stones)
 		err = s.write(write)
 	}
+	if volume.IsNoSpace(err) && len(changes) > 0 && !s.journal.has(changes) {
+		// What makes room does not wait for what was answered before. None of that is of the same volumes.
+		s.ring.loaded = false
+		err = s.writeWithout(write)
+	}
 	if err != nil {
 		s.ring.loaded = false // the changes may be there
 		return err
 	}
 	s.ring.buried(done)
 	return nil
+}
+
+// encodeRecord returns the value of a change; nil where it forgets the volume.
+func encodeRecord(c volume.Change, m moment) (value []byte, err error) {
+	switch {
+	case c.Record == nil:
+		return nil, nil
+	case c.Record.ID != c.ID:
+		err = fmt.Errorf("its record is of volume %q", c.Record.ID)
+	default:
+		value, err = encodeValue(*c.Record, m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: volume %q: %w", ErrInvalidRecord, c.ID, err)
+	}
+	return value, nil
 }
 
 // transaction changes the records; a compaction that runs learns of each change.
@@ -196,7 +253,7 @@ func (t transaction) set(bucket, key, value []byte) error {
 	return nil
 }
 
-// nothing is a transaction that only notes the clocks.
+// nothing is a transaction that only writes what the journal has, and notes the clocks.
 func nothing(transaction) error { return nil }
 
 // update runs one transaction.
@@ -206,12 +263,34 @@ func (s *Store) update(fn func(transaction) error) error {
 	return s.write(fn)
 }
 
-// write is update with the lock held. It notes the clocks too, which writes no more pages.
+// write is update with the lock held. What the journal has comes first. It notes the clocks too, which writes no more
+// pages.
 func (s *Store) write(fn func(transaction) error) error {
+	entries, newest := s.journal.take()
+	err := s.writeAfter(entries, newest, fn)
+	if err == nil {
+		s.journal.committed(newest)
+		s.prepareJournal()
+	}
+	return err
+}
+
+// writeWithout is write, and leaves what the journal has for later.
+func (s *Store) writeWithout(fn func(transaction) error) error {
+	return s.writeAfter(nil, s.journal.durable, fn)
+}
+
+// writeAfter runs one transaction that writes these entries first, the last of which has the number newest.
+func (s *Store) writeAfter(entries []entry, newest uint64, fn func(transaction) error) error {
 	defer s.timer.Reset(lookInterval)
+	state := s.journal.journalState
+	state.durable = newest
 	look, ok := s.clock.look()
 	change := func(tx *bbolt.Tx) error {
 		t := transaction{tx: tx, compaction: s.compaction}
+		if err := t.write(entries, state); err != nil {
+			return err
+		}
 		if err := fn(t); err != nil || !ok {
 			return err
 		}
@@ -241,14 +320,18 @@ func (s *Store) look() {
 	}
 }
 
-// Close releases the file and its lock, and ends a compaction that runs.
+// Close makes durable what the journal has, releases the files and their lock, and ends a compaction that runs.
 func (s *Store) Close() error {
+	err := s.journal.close()
 	s.mu.Lock()
+	if !s.closed && !s.Waiting().IsZero() {
+		err = errors.Join(err, s.write(nothing))
+	}
 	s.closed = true
 	s.timer.Stop()
 	s.mu.Unlock()
 	s.background.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.db.close()
+	return errors.Join(err, s.db.close())
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -346,7 +347,7 @@ func TestNewerFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := openStore(t, path)
 	if err := s.update(func(tx transaction) error {
-		return tx.set(metaBucket, formatKey, []byte("2"))
+		return tx.set(metaBucket, formatKey, strconv.AppendInt(nil, formatVersion+1, 10))
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,266 @@
+package store
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/model/volume"
+)
+
+// journal has the changes that were answered before they are in the database: in the page cache of two files, which the
+// end of the process leaves there. The next transaction writes them all, whatever else it is for, and notes the number
+// of the last one in the database. A start begins with the entries that follow that number.
+//
+// Only changes whose loss in a power cut does no harm are here (see [volume.MayLag]), so nothing waits for the disk to have
+// the files. Their blocks are written beforehand: then to overwrite them takes no room, and makes the file system commit
+// nothing.
+type journal struct {
+	// mu covers numbering and writing, and never a sync.
+	mu sync.Mutex
+	journalState
+	// begun: the database has the state, so that what is written now is found.
+	begun bool
+	// files are written in turn: each transaction that begins takes what is in the one, and the other is
+	// written from its start.
+	files   [2]*journalFile
+	current int
+	// newest is the number of the last entry that was written, or may be.
+	newest uint64
+	// waiting are the entries after journalState.durable, in order.
+	waiting []entry
+	// told: the next transaction is on its way.
+	told bool
+	// broken is why nothing is written before a transaction has written all that waits.
+	broken error
+	// missing is why there are no files; lookedAt is when they were last tried to be made.
+	missing  error
+	lookedAt time.Time
+}
+
+// journalState is what the database has of its journal.
+type journalState struct {
+	// database tells this database from others that once lay beside these files.
+	database [16]byte
+	// epoch is another one after each start: what an earlier one has left behind the entries that a power cut took is
+	// no entry any more.
+	epoch uint64
+	// durable is the number of the last entry that is in the database.
+	durable uint64
+}
+
+// entry is one change.
+type entry struct {
+	number uint64
+	id     volume.ID
+	value  []byte // as in the database; nil forgets the volume
+	since  time.Time
+}
+
+// errNoJournal is why changes wait in a store whose journal was never begun.
+var errNoJournal = errors.New("there is no journal")
+
+// newState returns the state of a journal that has no entries yet.
+func newState() (s journalState) {
+	_, _ = rand.Read(s.database[:]) // it never fails
+	return s.next(0)
+}
+
+// next returns the state after a start that has taken the entries up to a number over.
+func (s journalState) next(durable uint64) journalState {
+	var epoch [8]byte
+	_, _ = rand.Read(epoch[:])
+	s.epoch, s.durable = binary.BigEndian.Uint64(epoch[:]), durable
+	return s
+}
+
+// seal returns the value in the database.
+func (s journalState) seal() []byte {
+	body := binary.BigEndian.AppendUint64(s.database[:], s.epoch)
+	return sealValue(journalKey, binary.BigEndian.AppendUint64(body, s.durable))
+}
+
+// parseState returns the state in the database. Without a usable one no journal is this database's.
+func parseState(value []byte) (s journalState, ok bool) {
+	body, err := openValue(journalKey, value)
+	if err != nil || len(body) != len(s.database)+16 {
+		return newState(), false
+	}
+	rest := body[copy(s.database[:], body):]
+	s.epoch, s.durable = binary.BigEndian.Uint64(rest), binary.BigEndian.Uint64(rest[8:])
+	return s, true
+}
+
+// add writes an entry. first tells that none has been since the last transaction began.
+func (j *journal) add(e entry, patience time.Duration) (taken, first bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e.since = time.Now()
+	if j.unusable() != nil || len(j.waiting) > 0 && e.since.Sub(j.waiting[0].since) > patience {
+		return false, false
+	}
+	e.number = j.newest + 1
+	content := e.encode(j.journalState)
+	f := j.room(len(content))
+	if f == nil {
+		return false, false
+	}
+	// After an error it may be there or not. Nobody takes it for one that counts once a transaction has passed its
+	// number; and its change is in that one.
+	j.newest = e.number
+	if err := kernel.Pwrite(int(f.file.Fd()), content, f.end); err != nil {
+		j.broken = fmt.Errorf("write %s: %w", f.file.Name(), err)
+		return false, false
+	}
+	f.end += int64(len(content))
+	f.newest = e.number
+	j.waiting = append(j.waiting, e)
+	first = !j.told
+	j.told = true
+	return true, first
+}
+
+// unusable is why no entry can be written at present; nil if one can.
+func (j *journal) unusable() error {
+	switch {
+	case j.missing != nil:
+		return j.missing
+	case !j.begun:
+		return errNoJournal
+	}
+	return j.broken
+}
+
+// room returns the file to write so many bytes to; nil if both are full.
+func (j *journal) room(size int) *journalFile {
+	if f := j.files[j.current]; f.end+int64(size) <= journalSize {
+		return f
+	}
+	if !j.turn() || int64(size) > journalSize-journalHeader {
+		return nil
+	}
+	return j.files[j.current]
+}
+
+// turn goes on to the other file, if the database has all that is in it.
+func (j *journal) turn() bool {
+	other := j.files[1-j.current]
+	if other == nil || other.newest > j.durable {
+		return false
+	}
+	j.current, other.end = 1-j.current, journalHeader
+	return true
+}
+
+// take returns what a transaction has to write, and the number up to which the database has everything after it.
+func (j *journal) take() (entries []entry, newest uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.told = false
+	j.turn()
+	return j.waiting[:len(j.waiting):len(j.waiting)], j.newest
+}
+
+// committed says that a transaction has written what it took.
+func (j *journal) committed(newest uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.durable, j.begun = newest, true
+	n, _ := slices.BinarySearchFunc(j.waiting, newest+1, func(e entry, number uint64) int { return int(int64(e.number - number)) })
+	j.waiting = slices.Delete(slices.Clone(j.waiting), 0, n)
+	if j.newest == newest && j.files[j.current] != nil {
+		j.broken = nil
+		j.files[j.current].end = journalHeader // all is in the database
+	}
+}
+
+// since is when the oldest change was made that the database does not have; zero if it has all.
+func (j *journal) since() time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.waiting) == 0 {
+		return time.Time{}
+	}
+	return j.waiting[0].since
+}
+
+// has reports whether a change of one of these volumes waits.
+func (j *journal) has(changes []volume.Change) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.waiting, func(e entry) bool {
+		return slices.ContainsFunc(changes, func(c volume.Change) bool { return c.ID == e.id })
+	})
+}
+
+// write makes the records what the entries say, the last one of each volume, and notes that the database has them. A
+// version that does not read the journal does not open the database from then on.
+func (t transaction) write(entries []entry, state journalState) error {
+	last := make(map[volume.ID]int, len(entries))
+	for i, e := range entries {
+		last[e.id] = i
+	}
+	for i, e := range entries {
+		if last[e.id] != i {
+			continue
+		}
+		if err := t.set(volumesBucket, []byte(e.id), e.value); err != nil {
+			return fmt.Errorf("volume %q: %w", e.id, err)
+		}
+	}
+	meta := t.tx.Bucket(metaBucket)
+	for _, p := range []pair{{metaBucket, journalKey, state.seal()}, {metaBucket, formatKey, formatValue()}} {
+		if bytes.Equal(p.value, meta.Get(p.key)) {
+			continue
+		}
+		if err := t.set(p.bucket, p.key, p.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StartJournal makes the files of the journal ready, from when on [Store.Journal] takes changes over. The error is why
+// it takes none, and all wait for a commit; where room was short it is tried again.
+func (s *Store) StartJournal() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.journals = true
+	s.prepareJournal()
+	return s.journal.missing
+}
+
+// Journal takes a change over that may be answered before it is on the disk: the end of the process does not undo it, and the
+// next commit makes it durable, before any other change of the volume. taken is false where the change has to wait for a
+// commit instead: the oldest one that was taken over and is not durable is older than patience, both files are
+// full, or they cannot be written. first tells that no other one was taken over since the last commit began.
+//
+// [ErrInvalidRecord] names a record that was refused.
+func (s *Store) Journal(c volume.Change, patience time.Duration) (taken, first bool, err error) {
+	e := entry{id: c.ID}
+	if e.value, err = encodeRecord(c, s.clock.writing()); err != nil {
+		return false, false, err
+	}
+	if c.Tombstone != nil || c.ID == "" || len(c.ID) > math.MaxUint8 {
+		return false, false, nil
+	}
+	taken, first = s.journal.add(e, patience)
+	return taken, first, nil
+}
+
+// Waiting returns since when the oldest change waits that [Store.Journal] took over and that is not durable; zero if all are.
+func (s *Store) Waiting() time.Time { return s.journal.since() }
+
+// JournalError is why no change is taken over at present; nil if one would be.
+func (s *Store) JournalError() error {
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	return s.journal.unusable()
+}

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/testing/roottest"
+)
+
+// TestJournalOnAFullDisk: with not a byte free, changes go on being answered before they are on the disk, across
+// the end of the process. The journal takes no block that it did not have.
+func TestJournalOnAFullDisk(t *testing.T) {
+	for _, fstype := range []string{"ext4", "xfs", "btrfs"} {
+		if roottest.LeftOut(fstype) {
+			continue
+		}
+		t.Run(fstype, func(t *testing.T) {
+			dir := roottest.FileSystem(t, fstype, smallest[fstype])
+			path := filepath.Join(dir, "store.db")
+			n := &busyNode{s: openJournalled(t, path)}
+			n.fill(t, 100, 900)
+			fillDisk(t, dir)
+			blocks := func() (all int64) {
+				for _, suffix := range journalSuffixes {
+					var st unix.Stat_t
+					if err := unix.Stat(path+suffix, &st); err != nil {
+						t.Fatal(err)
+					}
+					all += st.Blocks
+				}
+				return all
+			}
+			before := blocks()
+			for range 3 {
+				for i := range 3000 {
+					journalled(t, n.s, n.publish(), n.unpublish())
+					if i%500 == 0 {
+						commit(t, n.s, n.evict(), n.evict())
+					}
+				}
+				kill(t, n.s)
+				n.s = openJournalled(t, path)
+				n.check(t)
+				for range 10 {
+					for range 294 {
+						commit(t, n.s, n.evict())
+					}
+				}
+			}
+			if after := blocks(); after != before {
+				t.Errorf("the journal has %d blocks, had %d", after, before)
+			}
+		})
+	}
+}
+
+// TestJournalOnADiskThatTurnsReadOnly: on a file system that has become read-only nothing is taken over, so that no
+// call succeeds of which the kernel has nothing.
+func TestJournalOnADiskThatTurnsReadOnly(t *testing.T) {
+	dir := roottest.FileSystem(t, "ext4", smallest["ext4"])
+	s := openJournalled(t, filepath.Join(dir, "store.db"))
+	journalled(t, s, put(published("a")))
+	// As the kernel does after an error of the disk; a remount is refused while a file is open for writing.
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT, "abort"); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		taken, _, err := s.Journal(put(published("b")), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !taken {
+			break
+		}
+		if i == 1000 {
+			t.Fatal("changes are taken over that no disk will have")
+		}
+	}
+	if s.JournalError() == nil {
+		t.Error("the journal does not say why")
+	}
+}
