@@ -129,6 +129,10 @@ type noRecords struct{ err error }
 
 func (r noRecords) Commit([]volume.Change) error { return r.err }
 func (noRecords) ReserveError() error            { return nil }
+func (noRecords) Waiting() time.Time             { return time.Time{} }
+func (noRecords) Journal(volume.Change, time.Duration) (bool, error, error) {
+	return false, errors.New("no journal"), nil
+}
 
 type noMetrics struct{}
 
@@ -137,13 +141,14 @@ func (noMetrics) VolumeUnparked()                     {}
 func (noMetrics) ActorRestarted()                     {}
 func (noMetrics) Committed(time.Duration, int, error) {}
 func (noMetrics) Reserved(bool)                       {}
+func (noMetrics) Waits(bool)                          {}
 
 // inKind runs a test with a system of counters.
 func inKind(t *testing.T, test func(t *testing.T, k *counters, ask func(id volume.ID, panics bool) (int, error))) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSystem(logr.Discard(), 0)
 		k := &counters{env: s, asleep: map[volume.ID]int{}}
-		if err := s.Start(k, noMetrics{}, &Recording{noRecords{}, noMetrics{}}); err != nil {
+		if err := s.Start(k, noMetrics{}, &Recording{Records: noRecords{}, Metrics: noMetrics{}}); err != nil {
 			t.Fatal(err)
 		}
 		test(t, k, func(id volume.ID, panics bool) (int, error) {
@@ -241,7 +246,7 @@ func TestKindIsNotToldOfPanicsAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSystem(logr.Discard(), 0)
 		k := &counters{env: s, asleep: map[volume.ID]int{}, hold: make(chan struct{})}
-		if err := s.Start(k, noMetrics{}, &Recording{noRecords{}, noMetrics{}}); err != nil {
+		if err := s.Start(k, noMetrics{}, &Recording{Records: noRecords{}, Metrics: noMetrics{}}); err != nil {
 			t.Fatal(err)
 		}
 		s.Root.Send(s.Supervisor(), &stuckOnce{Routing: messages.Routing{ID: "a"}}) // it stays awake
@@ -282,7 +287,7 @@ func TestKindWithoutRecordsAnswers(t *testing.T) {
 func TestKindStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSystem(logr.Discard(), 0)
-		if err := s.Start(&counters{env: s, asleep: map[volume.ID]int{}}, noMetrics{}, &Recording{noRecords{}, noMetrics{}}); err != nil {
+		if err := s.Start(&counters{env: s, asleep: map[volume.ID]int{}}, noMetrics{}, &Recording{Records: noRecords{}, Metrics: noMetrics{}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Healthy(t.Context()); err != nil {

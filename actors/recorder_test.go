@@ -39,15 +39,15 @@ func BenchmarkRecorder(b *testing.B) {
 			system := actor.NewActorSystem()
 			defer system.Shutdown()
 			fatal := func(err error) { b.Error(err) }
-			props := recorderProps(Recording{records, metrics.New("test", "")}, fatal, logr.Discard())
-			client := Recorder{root: system.Root, actor: system.Root.Spawn(props)}
+			props := recorderProps(Recording{Records: records, Metrics: metrics.New("test", "")}, fatal, logr.Discard())
+			client := Recorder{Recording: &Recording{}, root: system.Root, actor: system.Root.Spawn(props)}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				var wg sync.WaitGroup
 				for w := range waiting {
 					record := volume.Record{ID: volume.ID(fmt.Sprint("csi-", i*waiting+w)), Pod: "pod", Phase: volume.Published}
 					wg.Go(func() {
-						if err := client.Save(record); err != nil {
+						if err := client.Save(record, false); err != nil {
 							b.Error(err)
 						}
 					})

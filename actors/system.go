@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -36,7 +37,7 @@ type System struct {
 	Root *actor.RootContext
 	// Workers carry operations out.
 	Workers *Workers
-	// Recorder asks the recorder.
+	// Recorder records changes, in a kind that has records.
 	Recorder Recorder
 
 	log     logr.Logger
@@ -52,7 +53,7 @@ func NewSystem(log logr.Logger, threads int) *System {
 		Root: system.Root, Workers: NewWorkers(workersWithin(threads)), log: log, system: system, failed: make(chan error, 1),
 		stopped: make(chan struct{}),
 	}
-	s.Recorder = Recorder{root: s.Root, actor: s.Single(recorderName)}
+	s.Recorder = Recorder{root: s.Root, actor: s.Single(recorderName), log: log, waits: &atomic.Bool{}}
 	return s
 }
 
@@ -67,6 +68,7 @@ func (s *System) Single(name string) *actor.PID {
 // Start starts the supervisor, and with it all others. A kind that keeps no records on this machine
 // needs no recording.
 func (s *System) Start(kind Kind, m Metrics, recording *Recording) error {
+	s.Recorder.Recording = recording
 	supervisor := &Supervisor{
 		kind: kind, log: s.log, metrics: m, fatal: s.Fail, root: s.Root, awake: map[volume.ID]*entry{}, byActor: map[string]volume.ID{},
 	}

@@ -9,6 +9,10 @@ type ChangeRecord struct {
 	Reply[struct{}]
 }
 
+// RecordsWait tells that the journal has a change that is not durable, the first one since the last commit began. Volume ->
+// recorder.
+type RecordsWait struct{}
+
 // ProbeStore asks whether records can be made durable at present. A disk without room for them
 // answers too, which is enough. Front -> supervisor -> recorder.
 type ProbeStore struct{ Reply[struct{}] }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	mountutils "k8s.io/mount-utils"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
@@ -79,6 +80,8 @@ type testNode struct {
 	maxPin time.Duration
 	// published is the node's Config.Published.
 	published func(volume.Record)
+	// lag is the node's Config.Lag.
+	lag actors.Lag
 	// askOwner is the node's Config.AskOwner.
 	askOwner func(volume.Record) bool
 }
@@ -127,7 +130,7 @@ func (h *testNode) config() Config {
 		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published, Threads: h.threads,
-		AskOwner: h.askOwner,
+		AskOwner: h.askOwner, Lag: h.lag,
 	}
 }
 
@@ -454,6 +457,10 @@ type fakeRecords struct {
 	known   map[volume.ID]volume.Record
 	stones  []volume.Tombstone
 	commits int
+	// journal are the changes that no commit has taken. onJournal, when set, decides about each before it is taken over.
+	journal   []volume.Change
+	since     time.Time
+	onJournal func(volume.Change) error
 	// onCommit, when set, decides about each commit before it is done.
 	onCommit func([]volume.Change) error
 	// reserveErr is why no room is reserved.
@@ -474,6 +481,8 @@ func (r *fakeRecords) Commit(changes []volume.Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.commits++
+	changes = slices.Concat(r.journal, changes)
+	r.journal = nil
 	for _, change := range changes {
 		if change.Record == nil {
 			if change.Tombstone != nil {
@@ -485,6 +494,47 @@ func (r *fakeRecords) Commit(changes []volume.Change) error {
 		r.known[change.ID] = *change.Record
 	}
 	return nil
+}
+
+// Journal takes nothing over where a test has no journal.
+func (r *fakeRecords) Journal(c volume.Change, _ time.Duration) (first bool, wait, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.onJournal == nil {
+		return false, errors.New("no journal"), nil
+	}
+	if wait := r.onJournal(c); wait != nil {
+		return false, wait, nil
+	}
+	if len(r.journal) == 0 {
+		r.since = time.Now()
+	}
+	r.journal = append(r.journal, c)
+	return len(r.journal) == 1, nil, nil
+}
+
+// Waiting tells since when something waits, if it does.
+func (r *fakeRecords) Waiting() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.journal) == 0 {
+		return time.Time{}
+	}
+	return r.since
+}
+
+// waiting returns what no commit has taken.
+func (r *fakeRecords) waiting() []volume.Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.journal)
+}
+
+// setOnCommit sets onCommit while commits may run.
+func (r *fakeRecords) setOnCommit(hook func([]volume.Change) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onCommit = hook
 }
 
 // tombstones returns the tombstones, the oldest first.

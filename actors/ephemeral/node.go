@@ -48,8 +48,9 @@ type Config struct {
 	// was erased, so that it shows; before is the last measurement.
 	Space           func() (volume.Space, error)
 	SpaceAfterErase func(before volume.Space) (volume.Space, error)
-	// Records makes records durable.
+	// Records makes records durable. Lag is how far it may be behind what was answered.
 	Records actors.Records
+	Lag     actors.Lag
 	// Known calls each with every record of an earlier run, in any order. It is called once, at the
 	// start.
 	Known func(each func(volume.Record)) error
@@ -161,7 +162,10 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 		turns:   pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
 		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), audit: newAudit(cfg), clock: found.clock,
 	}}
-	if err := system.Start(n.volumes(found, more), cfg.Metrics, &actors.Recording{Records: cfg.Records, Metrics: cfg.Metrics}); err != nil {
+	if err := system.Start(n.volumes(found, more), cfg.Metrics, &actors.Recording{
+		Records: cfg.Records, Metrics: cfg.Metrics, Lag: cfg.Lag,
+		NoRoom: func() { system.Root.Send(n.env.diskActor, &messages.NoSpace{}) },
+	}); err != nil {
 		n.cancel()
 		return nil, err
 	}
@@ -219,6 +223,9 @@ func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error
 func (n *Node) Stats(ctx context.Context, id volume.ID, path string) (volume.Stats, error) {
 	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.VolumeStats{Routing: n.routing(ctx, id), Path: path})
 }
+
+// CheckRecords returns nil unless no record has reached the disk for longer than [actors.Lag] allows.
+func (n *Node) CheckRecords() error { return n.Recorder.Lagging() }
 
 func (n *Node) setPodsError(err error) { n.podsError.Store(&err) }
 

@@ -306,7 +306,7 @@ func (t *task) undoRecord(before *volume.Record) error {
 	if before != nil {
 		was := *before
 		was.Project = t.record.Project // another volume may have it by now
-		return t.save(was)
+		return t.saveDurably(was)      // it may go at a later time than what the disk has
 	}
 	if t.record.Attach != (volume.Place{}) {
 		return t.forget()

@@ -60,6 +60,8 @@ type task struct {
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
+	// recorded is what was recorded last; nil when nothing is.
+	recorded *volume.Record
 	// size is what the volume took while it slept; zero if that is not known.
 	size volume.Size
 	deletion
@@ -90,21 +92,30 @@ func (t *task) setRecord(next *volume.Record) {
 	t.record = next
 }
 
-// save makes a record durable, and sets it as what is known of the volume.
+// save records what is known of the volume from now on: durably, or so that the end of the process does not undo it
+// where that is enough.
 func (t *task) save(next volume.Record) error {
+	return t.saveAs(next, volume.MayLag(t.recorded, &next))
+}
+
+// saveDurably is save, and waits for the disk.
+func (t *task) saveDurably(next volume.Record) error { return t.saveAs(next, false) }
+
+func (t *task) saveAs(next volume.Record, mayLag bool) error {
 	if from := volume.PhaseOf(t.record); from != next.Phase && !from.CanBecome(next.Phase) {
 		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)
 	}
-	if err := t.in("record", func() error { return t.Recorder.Save(next) }); err != nil {
+	if err := t.in("record", func() error { return t.Recorder.Save(next, mayLag) }); err != nil {
 		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, volume.WantsRoom(err, volume.InWorkdir))
 	}
 	t.setRecord(&next)
+	t.recorded = &next
 	return nil
 }
 
 // forget removes the volume's record.
 func (t *task) forget() error {
-	return t.drop(func() error { return t.Recorder.Forget(t.id) })
+	return t.drop(func() error { return t.Recorder.Forget(t.id, volume.MayLag(t.recorded, nil)) })
 }
 
 // bury removes the volume's record, and leaves a tombstone.
@@ -120,6 +131,7 @@ func (t *task) drop(remove func() error) error {
 		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err, volume.InWorkdir))
 	}
 	t.setRecord(nil)
+	t.recorded = nil
 	t.Quota.Forgotten(project)
 	return nil
 }

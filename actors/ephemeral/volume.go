@@ -30,6 +30,8 @@ type volumeActor struct {
 	*environment
 	id     volume.ID
 	record *volume.Record
+	// recorded is what was recorded last: what is learned of a volume in use is recorded with its next change.
+	recorded *volume.Record
 	// size is what it took while it slept; zero if that is not known, or is out of date.
 	size volume.Size
 	// deletionOrdered: a publish takes that back. deletion says why.
@@ -65,7 +67,7 @@ type volumeActor struct {
 }
 
 func volumeProps(env *environment, id volume.ID, was resting, more ...actor.ReceiverMiddleware) *actor.Props {
-	v := &volumeActor{environment: env, id: id, record: was.record, size: was.size}
+	v := &volumeActor{environment: env, id: id, record: was.record, recorded: was.record, size: was.size}
 	middleware := append([]actor.ReceiverMiddleware{actors.Recovering(env.Log), v.counting}, more...)
 	return actor.PropsFromFunc(v.Receive, actor.WithReceiverMiddleware(middleware...), actors.AtOnce)
 }

@@ -51,7 +51,8 @@ type finished struct{}
 // start runs an operation in a goroutine of its own, on a copy of what is known.
 func (v *volumeActor) start(c actor.Context, op *operation) {
 	op.ended = make(chan *outcome, 1)
-	t := &task{environment: v.environment, id: v.id, record: v.record, size: v.size, deletion: v.deletion, doubted: v.doubted}
+	t := &task{environment: v.environment, id: v.id, record: v.record, recorded: v.recorded, size: v.size, deletion: v.deletion,
+		doubted: v.doubted}
 	root, self := c.ActorSystem().Root, c.Self()
 	run := v.Workers.Go
 	if op.beside {
@@ -91,7 +92,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	if op.deletes {
 		stuck = err // a deletion that panicked is tried again too
 	}
-	v.record = t.record
+	v.record, v.recorded = t.record, t.recorded
 	v.doubt(t.doubted && t.record != nil && t.record.Phase.Live())
 	if t.record == nil || t.record.Phase.Live() {
 		v.size = volume.Size{}

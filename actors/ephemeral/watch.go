@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -170,7 +173,7 @@ func (w *watch) adoptUnknown(found []volume.Place) error {
 	}
 	orders := make([]*messages.AdoptVolume, 0, len(unknown))
 	for _, dir := range unknown {
-		if !w.isVolume(dir, mounts) {
+		if !w.isVolume(dir, mounts) || w.comesBack(dir) {
 			continue
 		}
 		order := &messages.AdoptVolume{Routing: messages.Routing{ID: dir.ID}, Pod: dir.Pod}
@@ -184,6 +187,16 @@ func (w *watch) adoptUnknown(found []volume.Place) error {
 		}
 	}
 	return nil
+}
+
+// comesBack reports whether a directory may be one whose record a power cut took, and which the kubelet is about to publish
+// again: so it is while the pod is there, until the next search.
+func (w *watch) comesBack(dir volume.Place) bool {
+	if !w.Rebooted || w.searched {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(w.PodsDir, string(dir.Pod)))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // foreign are directories that lie where data directories do and are not Katbox's. They are left alone.

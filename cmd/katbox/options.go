@@ -32,6 +32,8 @@ const (
 	debugVerbosity = 4
 	// mostErasures bounds --erase-parallel. More would only queue at the disk.
 	mostErasures = 16
+	// longestRecordSync bounds --record-sync. By then the kernel has written by itself what it was given.
+	longestRecordSync = 30 * time.Second
 	// shortestPrune bounds --pruneinterval. A disk does not fill up in less time.
 	shortestPrune = 100 * time.Millisecond
 )
@@ -69,6 +71,8 @@ type options struct {
 	pruneInterval   time.Duration
 	eraseParallel   int
 	tombstones      int
+	recordSync      time.Duration
+	syncPatience    time.Duration
 	orphanGrace     time.Duration
 	maxPin          time.Duration
 	maxPinned       string
@@ -149,6 +153,11 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.projectIDs, "project-ids", quota.DefaultRange.String(),
 		"FIRST+SIZE: project IDs that volumes get; nothing else on the file system may use them")
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
+	durationVar(flags, &o.recordSync, "record-sync", time.Second,
+		"how long after a call was answered its record is written to the disk at the latest, where a power cut that takes it lets no "+
+			"data go earlier; a daemon that dies forgets nothing; 0 lets each call wait for the disk")
+	durationVar(flags, &o.syncPatience, "record-sync-patience", 30*time.Second,
+		"how long calls are answered while the disk takes no records; then they wait for it")
 	flags.IntVar(&o.tombstones, "tombstones", 10_000,
 		"how many deleted volumes the node remembers, with when and why they went; 0 for none")
 	durationVar(flags, &o.orphanGrace, "orphan-grace", 10*time.Minute,
@@ -227,6 +236,11 @@ func (o options) check() error {
 		return fmt.Errorf("--pruneinterval %s is shorter than %s", duration.Format(o.pruneInterval), duration.Format(shortestPrune))
 	case o.eraseParallel < 1 || o.eraseParallel > mostErasures:
 		return fmt.Errorf("--erase-parallel %d is outside of 1..%d", o.eraseParallel, mostErasures)
+	case o.recordSync < 0 || o.recordSync > longestRecordSync:
+		return fmt.Errorf("--record-sync %s is outside of 0..%s", duration.Format(o.recordSync), duration.Format(longestRecordSync))
+	case o.recordSync > 0 && o.syncPatience < o.recordSync:
+		return fmt.Errorf("--record-sync-patience %s is shorter than --record-sync %s",
+			duration.Format(o.syncPatience), duration.Format(o.recordSync))
 	case o.tombstones < 0 || o.tombstones > store.MostTombstones:
 		return fmt.Errorf("--tombstones %d is outside of 0..%d", o.tombstones, store.MostTombstones)
 	case o.orphanGrace <= 0:

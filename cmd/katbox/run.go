@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/ephemeral"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logging"
@@ -110,6 +111,9 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 		if err := i.node.CheckPods(); err != nil {
 			return err
 		}
+		if err := i.node.CheckRecords(); err != nil {
+			return err
+		}
 		if err := i.promises.ready(); err != nil {
 			return err
 		}
@@ -177,6 +181,19 @@ func (i *instance) openRecords(context.Context) (err error) {
 		return err
 	}
 	i.onStop(func(context.Context) error { return i.records.Close() })
+	found := i.records.Found()
+	if found.Entries > 0 {
+		i.log.Info("took over what the last run had answered and not yet written to its records", "changes", found.Entries)
+	}
+	for _, file := range found.Aside {
+		i.log.Info("set a journal aside that is not of these records; it belongs to a database that was moved or replaced", logkeys.Path, file)
+	}
+	i.counted.WatchRecords(i.records.Waiting)
+	if i.o.recordSync > 0 {
+		if err := i.records.StartJournal(); err != nil {
+			i.log.Error(err, "there is no journal, so each call waits for the disk")
+		}
+	}
 	i.records.OnCompaction(i.logCompaction)
 	i.records.KeepTombstones(i.o.tombstones)
 	return nil
@@ -213,6 +230,7 @@ func (i *instance) startNode(context.Context) error {
 		Space:            i.dir.Space,
 		SpaceAfterErase:  i.dir.SpaceAfterErase,
 		Records:          i.records,
+		Lag:              actors.Lag{Sync: i.o.recordSync, Patience: i.o.syncPatience},
 		Known:            i.load,
 		Gone:             i.records.Gone,
 		Rebooted:         i.records.Rebooted(),

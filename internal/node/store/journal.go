@@ -38,6 +38,9 @@ type journal struct {
 	waiting []entry
 	// told: the next transaction is on its way.
 	told bool
+	// doubted are the volumes of which a commit has failed: the disk may have what nobody was told. Their next change
+	// waits.
+	doubted map[volume.ID]bool
 	// broken is why nothing is written before a transaction has written all that waits.
 	broken error
 	// missing is why there are no files; lookedAt is when they were last tried to be made.
@@ -64,8 +67,12 @@ type entry struct {
 	since  time.Time
 }
 
-// errNoJournal is why changes wait in a store whose journal was never begun.
-var errNoJournal = errors.New("there is no journal")
+var (
+	// errNoJournal is why changes wait in a store whose journal was never begun, or is closed.
+	errNoJournal = errors.New("there is no journal")
+	errFull      = errors.New("both files of the journal are full of changes that no commit has taken")
+	errDoubted   = errors.New("a commit of the volume's last change has failed")
+)
 
 // newState returns the state of a journal that has no entries yet.
 func newState() (s journalState) {
@@ -98,33 +105,40 @@ func parseState(value []byte) (s journalState, ok bool) {
 	return s, true
 }
 
-// add writes an entry. first tells that none has been since the last transaction began.
-func (j *journal) add(e entry, patience time.Duration) (taken, first bool) {
+// add writes an entry. wait is why its change has to wait for a transaction instead. first tells that none was written
+// since the last transaction began.
+func (j *journal) add(e entry, patience time.Duration) (first bool, wait error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e.since = time.Now()
-	if j.unusable() != nil || len(j.waiting) > 0 && e.since.Sub(j.waiting[0].since) > patience {
-		return false, false
+	if err := j.unusable(); err != nil {
+		return false, err
+	}
+	if len(j.waiting) > 0 && e.since.Sub(j.waiting[0].since) > patience {
+		return false, fmt.Errorf("no commit has succeeded for %v", e.since.Sub(j.waiting[0].since).Round(time.Second))
+	}
+	if j.doubted[e.id] {
+		return false, errDoubted
 	}
 	e.number = j.newest + 1
 	content := e.encode(j.journalState)
 	f := j.room(len(content))
 	if f == nil {
-		return false, false
+		return false, errFull
 	}
-	// After an error it may be there or not. Nobody takes it for one that counts once a transaction has passed its
-	// number; and its change is in that one.
+	// After an error it may be there or not. A start takes it for one that counts only until a transaction has passed its
+	// number, and the change is in that one.
 	j.newest = e.number
 	if err := kernel.Pwrite(int(f.file.Fd()), content, f.end); err != nil {
 		j.broken = fmt.Errorf("write %s: %w", f.file.Name(), err)
-		return false, false
+		return false, j.broken
 	}
 	f.end += int64(len(content))
 	f.newest = e.number
 	j.waiting = append(j.waiting, e)
 	first = !j.told
 	j.told = true
-	return true, first
+	return first, nil
 }
 
 // unusable is why no entry can be written at present; nil if one can.
@@ -132,7 +146,7 @@ func (j *journal) unusable() error {
 	switch {
 	case j.missing != nil:
 		return j.missing
-	case !j.begun:
+	case !j.begun || j.files[0] == nil:
 		return errNoJournal
 	}
 	return j.broken
@@ -200,6 +214,19 @@ func (j *journal) has(changes []volume.Change) bool {
 	})
 }
 
+// doubt notes whether the disk certainly has what a commit was to change.
+func (j *journal) doubt(changes []volume.Change, failed bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range changes {
+		if failed {
+			j.doubted[c.ID] = true
+		} else {
+			delete(j.doubted, c.ID)
+		}
+	}
+}
+
 // write makes the records what the entries say, the last one of each volume, and notes that the database has them. A
 // version that does not read the journal does not open the database from then on.
 func (t transaction) write(entries []entry, state journalState) error {
@@ -238,29 +265,23 @@ func (s *Store) StartJournal() error {
 }
 
 // Journal takes a change over that may be answered before it is on the disk: the end of the process does not undo it, and the
-// next commit makes it durable, before any other change of the volume. taken is false where the change has to wait for a
-// commit instead: the oldest one that was taken over and is not durable is older than patience, both files are
-// full, or they cannot be written. first tells that no other one was taken over since the last commit began.
+// next commit makes it durable, before any other change of the volume. wait is why the change has to wait for a commit
+// instead; nothing was taken over then. So it is while the oldest change that was taken over, and is not durable, is older
+// than patience; where both files are full, or cannot be written; and after a commit of the volume's last change has failed.
+// first tells that no other change was taken over since the last commit began.
 //
 // [ErrInvalidRecord] names a record that was refused.
-func (s *Store) Journal(c volume.Change, patience time.Duration) (taken, first bool, err error) {
+func (s *Store) Journal(c volume.Change, patience time.Duration) (first bool, wait, err error) {
 	e := entry{id: c.ID}
 	if e.value, err = encodeRecord(c, s.clock.writing()); err != nil {
-		return false, false, err
+		return false, nil, err
 	}
 	if c.Tombstone != nil || c.ID == "" || len(c.ID) > math.MaxUint8 {
-		return false, false, nil
+		return false, errNoJournal, nil
 	}
-	taken, first = s.journal.add(e, patience)
-	return taken, first, nil
+	first, wait = s.journal.add(e, patience)
+	return first, wait, nil
 }
 
 // Waiting returns since when the oldest change waits that [Store.Journal] took over and that is not durable; zero if all are.
 func (s *Store) Waiting() time.Time { return s.journal.since() }
-
-// JournalError is why no change is taken over at present; nil if one would be.
-func (s *Store) JournalError() error {
-	s.journal.mu.Lock()
-	defer s.journal.mu.Unlock()
-	return s.journal.unusable()
-}

@@ -92,7 +92,7 @@ func open(path string, c clock) (*Store, error) {
 		// An interrupted compaction left it. If it stays, the next one says why.
 		_ = errors.Join(removeNew(place, db.path), place.Close())
 	}
-	s := &Store{db: db, pause: compactionPause, journal: &journal{}}
+	s := &Store{db: db, pause: compactionPause, journal: &journal{doubted: map[volume.ID]bool{}}}
 	err = db.view(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(metaBucket)
 		if meta == nil || tx.Bucket(volumesBucket) == nil {
@@ -204,6 +204,7 @@ func (s *Store) Commit(changes []volume.Change) error {
 		s.ring.loaded = false
 		err = s.writeWithout(write)
 	}
+	s.journal.doubt(changes, err != nil)
 	if err != nil {
 		s.ring.loaded = false // the changes may be there
 		return err
