@@ -23,6 +23,7 @@ import (
 // Points that operations wait for.
 const (
 	afterCommit     = "after store.newDatabase/Update"
+	afterEntry      = "after store.journal.add/Pwrite"
 	afterCompaction = "after store.database.release/Truncate"
 )
 
@@ -128,12 +129,23 @@ func crashOperations() []crashOperation {
 			if err := s.startIt(); err != nil {
 				return err
 			}
-			return s.await("adopted", func() bool { return s.met(afterCommit) > 0 })
+			return s.await("adopted", func() bool { return s.met(afterEntry) > 0 })
 		}},
 
 		publish,
 		publishReadOnly,
 		{name: "publish of a pod's second volume", do: func(s *scene) error { return s.publishVolume(s.add("running", podFiles())) }},
+		{name: "publish, and its record on the disk", certain: 1, flags: []string{"--record-sync", "100ms"}, do: func(s *scene) error {
+			if err := s.publishVolume(s.add("new", podFiles())); err != nil {
+				return err
+			}
+			return s.await("durable", func() bool { return s.met(afterCommit) >= 1 })
+		}},
+		{name: "publish that waits for the disk", flags: []string{"--record-sync", "0"}, do: publish.do},
+		{name: "unpublish that waits for the disk", flags: []string{"--record-sync", "0"}, prepare: addLeaving, do: unpublish.do},
+		{name: "start without a journal after a kill", stop: syscall.SIGKILL, offline: func(s *scene) {
+			s.flags = append(s.flags, "--record-sync", "0")
+		}, do: (*scene).startIt},
 		publish.thenReboot(),
 		publishAgain,
 		publishAgain.thenReboot(),
@@ -326,7 +338,7 @@ func (s *scene) unpublishBusy() error {
 	if code := status.Code(err); code != codes.Aborted {
 		return fmt.Errorf("unpublish of a busy volume: %w", err)
 	}
-	return s.await("retained", func() bool { return s.met(afterCommit) == 2 })
+	return s.await("retained", func() bool { return s.met(afterEntry) == 2 })
 }
 
 // vanish removes the last volume's pod without an unpublish.
@@ -337,7 +349,7 @@ func (s *scene) vanish() error {
 	if err := errors.Join(unix.Unmount(v.target, 0), os.RemoveAll(filepath.Join(s.layout().Pods(), v.pod))); err != nil {
 		return err
 	}
-	return s.await("retained", func() bool { return s.met(afterCommit) == 1 })
+	return s.await("retained", func() bool { return s.met(afterEntry) == 1 })
 }
 
 // expires returns op with the end of a volume's lifespan as its operation.
@@ -349,7 +361,7 @@ func expires(op crashOperation, files map[string]string) crashOperation {
 			return err
 		}
 		s.ownPart()
-		return s.awaitDeleted(v, 4)
+		return s.awaitDeleted(v, 2)
 	}
 	return op
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -30,23 +31,24 @@ func (s *scene) checkRecords() {
 	}
 }
 
-// records returns the records on disk, and the bytes of one volume's. It works on a copy:
+// records returns the records on disk and in the journal, and the bytes of one volume's. It works on a copy:
 // opening the file would change it.
 func (s *scene) records(one *playedVolume) (known map[volume.ID]volume.Record, raw []byte) {
 	s.t.Helper()
-	content, err := testbed.ReadUnforked(filepath.Join(s.workdir(), recordsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	path := filepath.Join(s.dir, "copy.db")
-	if err == nil {
-		err = testbed.WriteUnforked(path, content)
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if one != nil {
-		raw = s.rawRecord(path, one)
+	for _, suffix := range []string{"", ".journal-0", ".journal-1"} {
+		content, err := testbed.ReadUnforked(filepath.Join(s.workdir(), recordsFile+suffix))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && suffix == "":
+			return nil, nil
+		case errors.Is(err, fs.ErrNotExist):
+			err = os.RemoveAll(path + suffix)
+		case err == nil:
+			err = testbed.WriteUnforked(path+suffix, content)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
 	}
 	records, err := store.Open(path)
 	if err != nil {
@@ -56,6 +58,9 @@ func (s *scene) records(one *playedVolume) (known map[volume.ID]volume.Record, r
 	damaged, err := records.Load(time.Now(), func(record volume.Record) { known[record.ID] = record })
 	if err := errors.Join(err, records.Close()); err != nil || len(damaged) > 0 {
 		s.t.Fatalf("%v, damaged %v", err, damaged)
+	}
+	if one != nil {
+		raw = s.rawRecord(path, one)
 	}
 	return known, raw
 }

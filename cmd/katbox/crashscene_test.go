@@ -72,7 +72,9 @@ func newScene(t *testing.T, op crashOperation, binary string) *scene {
 		bindWorkdir(t, s.daemon, op.quotas)
 	}
 	s.runOn(op.kernel, pointsVariable+"="+s.points())
-	s.flags = append([]string{"--afterlifespan", op.lifespan().String()}, op.flags...)
+	// What is answered before it is on the disk is not there before something else is committed, so that each run
+	// reaches the same points.
+	s.flags = append([]string{"--afterlifespan", op.lifespan().String(), "--record-sync", "30s", "--record-sync-patience", "1h"}, op.flags...)
 	if op.registers {
 		s.flags = append(s.flags, "--registration-dir", filepath.Join(dir, "reg"))
 	}
