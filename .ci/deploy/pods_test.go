@@ -214,6 +214,8 @@ func TestValuesReachTheDaemon(t *testing.T) {
 		"maxPin=0s":                        "--max-pin=0s",
 		"maxPinned=2.5%":                   "--max-pinned=2.5%",
 		"maxPinned=20Gi":                   "--max-pinned=20Gi",
+		"recordSync=0s":                    "--record-sync=0s",
+		"recordSyncPatience=1m":            "--record-sync-patience=1m",
 		"tombstones=0":                     "--tombstones=0",
 		"tombstones=1000000":               "--tombstones=1000000",
 		"kubeletLine=none":                 "--kubelet-line=none",

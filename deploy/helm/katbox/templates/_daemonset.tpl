@@ -119,6 +119,12 @@ spec:
             {{- with .Values.eraseParallel }}
             - --erase-parallel={{ . }}
             {{- end }}
+            {{- with .Values.recordSync }}
+            - --record-sync={{ . }}
+            {{- end }}
+            {{- with .Values.recordSyncPatience }}
+            - --record-sync-patience={{ . }}
+            {{- end }}
             {{- if ne (toString .Values.tombstones) "" }}
             - --tombstones={{ int64 .Values.tombstones }}
             {{- end }}
