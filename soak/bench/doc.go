@@ -10,6 +10,10 @@
 // its own. It checks nothing and remembers nothing: no driver can do less and still
 // answer as one.
 //
+// A second floor is the same server that records nothing at all. It shows what is left for a
+// driver that answers before its records are on the disk, as Katbox does; one more point compares
+// them beside a process that writes to the same disk without end.
+//
 // Katbox is the real daemon with its default flags. Both have the same file
 // system, an ext4 with a journal on a loop device, and mount namespaces of their
 // own, so that neither sees the other's mounts. The client is this program. Each
@@ -17,7 +21,7 @@
 // unpublishes one volume after the other. The directories that a kubelet makes
 // for its pods are made beforehand.
 //
-// The two take turns, ABBA, and what is told is the median of the rounds, number
+// They take turns, ABBA, and what is told is the median of the rounds, number
 // by number. Where Katbox has volumes held or retained, a third takes turns with
 // them: another Katbox that has none, which tells what those cost. The same where many
 // were retained before and are gone: their records were written and forgotten again,

@@ -18,7 +18,7 @@ import (
 	"github.com/katbox/katbox/soak/testbed"
 )
 
-// floor is the least that a driver can do.
+// floor is the least that a driver can do. Without a journal it records nothing.
 type floor struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedNodeServer
@@ -26,8 +26,11 @@ type floor struct {
 	journal *journal
 }
 
+// noRecords takes the place of the file of records of a floor that has none.
+const noRecords = "none"
+
 // serveFloor is the floor's main function: its arguments are the socket, the
-// working directory and the file of records.
+// working directory and the file of records, or noRecords.
 func serveFloor(args []string) error {
 	if len(args) != 3 {
 		return fmt.Errorf("%w: %s needs a socket, a directory and a file", errUsage, partFloor)
@@ -39,9 +42,13 @@ func serveFloor(args []string) error {
 	if err := host.Bind(args[1], args[1]); err != nil {
 		return fmt.Errorf("the floor's directory: %w", err)
 	}
-	j, err := openJournal(args[2])
-	if err != nil {
-		return err
+	f := &floor{work: args[1]}
+	if args[2] != noRecords {
+		j, err := openJournal(args[2])
+		if err != nil {
+			return err
+		}
+		f.journal = j
 	}
 	if err := os.Remove(args[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("the floor's socket: %w", err)
@@ -50,7 +57,6 @@ func serveFloor(args []string) error {
 	if err != nil {
 		return fmt.Errorf("the floor's socket: %w", err)
 	}
-	f := &floor{work: args[1], journal: j}
 	server := grpc.NewServer()
 	csi.RegisterIdentityServer(server, f)
 	csi.RegisterNodeServer(server, f)
@@ -71,7 +77,7 @@ func (f *floor) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, e
 
 func (f *floor) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	pod := r.GetVolumeContext()[testbed.PodUID]
-	if err := f.journal.append('p', r.GetVolumeId(), pod, r.GetTargetPath()); err != nil {
+	if err := f.record('p', r.GetVolumeId(), pod, r.GetTargetPath()); err != nil {
 		return nil, err
 	}
 	podDir := filepath.Join(f.work, pod)
@@ -98,10 +104,18 @@ func (f *floor) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolum
 	if err := unix.Rmdir(r.GetTargetPath()); err != nil {
 		return nil, os.NewSyscallError("rmdir", err)
 	}
-	if err := f.journal.append('u', r.GetVolumeId()); err != nil {
+	if err := f.record('u', r.GetVolumeId()); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// record makes a record durable, if the floor has any.
+func (f *floor) record(kind byte, words ...string) error {
+	if f.journal == nil {
+		return nil
+	}
+	return f.journal.append(kind, words...)
 }
 
 // bind mounts a directory on another one with the three calls that make one

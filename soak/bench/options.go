@@ -20,6 +20,7 @@ type options struct {
 	// at is the number of callers with held and with retained volumes.
 	at       int
 	peak     int
+	writing  int
 	rounds   int
 	round    time.Duration
 	idle     time.Duration
@@ -41,7 +42,7 @@ var presets = map[string]map[string]string{
 	"full": {},
 	"quick": {
 		"callers": "1,8", "held": "0,50", "retained": "0,1000", "rounds": "2", "round": "300ms", "idle": "1s",
-		"settle": "2s", "peak": "10000", "due": "200", "due-for": "2s", "burst": "500",
+		"settle": "2s", "writing": "2", "peak": "10000", "due": "200", "due-for": "2s", "burst": "500",
 	},
 }
 
@@ -57,6 +58,8 @@ func parseOptions(args []string) (options, error) {
 	flags.IntSliceVar(&o.retained, "retained", []int{0, 10_000, 100_000, 1_000_000}, "numbers of retained volumes")
 	flags.IntVar(&o.peak, "peak", 1_000_000,
 		"how many volumes were retained before and are gone, with nothing held or retained; 0 leaves that out")
+	flags.IntVar(&o.writing, "writing", 4,
+		"number of parallel callers beside a process that writes to the same disk without end; 0 leaves that out")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each is measured; what is told is the median")
 	flags.DurationVar(&o.round, "round", 2*time.Second, "about how long a round takes")
 	flags.DurationVar(&o.idle, "idle", 15*time.Second, "for how long both are watched at rest")
@@ -118,6 +121,8 @@ func (o *options) complete() error {
 		return fmt.Errorf("%w: --rounds %d has to be at least 1", errUsage, o.rounds)
 	case o.round <= 0 || o.idle <= 0:
 		return fmt.Errorf("%w: --round %s and --idle %s have to be longer than 0", errUsage, o.round, o.idle)
+	case o.writing < 0:
+		return fmt.Errorf("%w: --writing %d cannot be negative", errUsage, o.writing)
 	case o.peak < 0:
 		return fmt.Errorf("%w: --peak %d cannot be negative", errUsage, o.peak)
 	case o.due < 0 || o.burst < 0 || o.dueFor <= 0:
@@ -152,10 +157,12 @@ type spot struct {
 	Retained int `json:"retained"`
 	// Peak is how many volumes were retained once. They are gone.
 	Peak int `json:"peak,omitempty"`
+	// Writing: another process writes to the same disk without end.
+	Writing bool `json:"writing,omitempty"`
 }
 
-// spots are where the sweeps lead, each once; the most retained volumes come last, and
-// then those that are gone.
+// spots are where the sweeps lead, each once; the most retained volumes come last, then
+// the process that writes without end, and then those that are gone.
 func (o *options) spots() []spot {
 	var list []spot
 	seen := map[spot]bool{}
@@ -173,6 +180,9 @@ func (o *options) spots() []spot {
 	}
 	for _, n := range o.retained {
 		add(spot{Callers: o.at, Retained: n})
+	}
+	if o.writing > 0 {
+		add(spot{Callers: o.writing, Writing: true})
 	}
 	if o.peak > 0 {
 		add(spot{Callers: o.at, Peak: o.peak})

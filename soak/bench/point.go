@@ -12,6 +12,8 @@ type point struct {
 	spot
 	Katbox measured `json:"katbox"`
 	Floor  measured `json:"floor"`
+	// Bind is a floor that records nothing, in turns with the two.
+	Bind measured `json:"bind"`
 	// Empty is another Katbox, in turns with the two, with nothing held or retained, now
 	// or before.
 	// It is nil where the first has nothing either.
@@ -60,8 +62,12 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 	if at.Retained > 0 {
 		s.say("prepared %d retained volumes in %s", at.Retained, time.Since(began).Round(100*time.Millisecond))
 	}
-	pair := []*server{katbox, floor}
-	turns := []taker{{katbox, &p.Katbox}, {floor, &p.Floor}}
+	bare, err := s.newBind()
+	if err != nil {
+		return p, err
+	}
+	pair := []*server{katbox, floor, bare}
+	turns := []taker{{katbox, &p.Katbox}, {floor, &p.Floor}, {bare, &p.Bind}}
 	defer func() {
 		for _, t := range turns {
 			err = errors.Join(err, t.stop())
@@ -78,8 +84,10 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 			return p, err
 		}
 	}
-	if err := starts(ctx, floor, 1, &p.Floor); err != nil {
-		return p, err
+	for _, f := range turns[1:3] {
+		if err := starts(ctx, f.server, 1, f.result); err != nil {
+			return p, err
+		}
 	}
 	times := 1
 	if at.Retained > 0 {
@@ -88,7 +96,7 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 	if err := starts(ctx, katbox, times, &p.Katbox); err != nil {
 		return p, err
 	}
-	for i, result := range []*measured{&p.Katbox, &p.Floor} {
+	for i, result := range []*measured{&p.Katbox, &p.Floor, &p.Bind} {
 		if err := pair[i].hold(ctx, at.Callers, at.Held); err != nil {
 			return p, err
 		}
@@ -98,12 +106,16 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 		}
 		result.Busy = !rested
 	}
-	if err := s.takeTurns(ctx, turns, at.Callers); err != nil {
+	stopWriting := func() error { return nil }
+	if at.Writing {
+		stopWriting = s.writeWithoutEnd()
+	}
+	if err := errors.Join(s.takeTurns(ctx, turns, at.Callers), stopWriting()); err != nil {
 		return p, err
 	}
-	s.say("%d callers, %d held, %d retained, %d before: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f",
+	s.say("%d callers, %d held, %d retained, %d before: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f, without records %.0f and %.0f",
 		p.Callers, p.Held, p.Retained, p.Peak, p.Katbox.Median.CallsPerSecond, p.Katbox.Median.CPUMicrosPerCall,
-		p.Floor.Median.CallsPerSecond, p.Floor.Median.CPUMicrosPerCall)
+		p.Floor.Median.CallsPerSecond, p.Floor.Median.CPUMicrosPerCall, p.Bind.Median.CallsPerSecond, p.Bind.Median.CPUMicrosPerCall)
 	if at.Retained > 0 {
 		if p.Lists, err = s.measureLists(ctx, katbox, at); err != nil {
 			return p, fmt.Errorf("lists: %w", err)
@@ -173,7 +185,7 @@ func volumesFor(warm round, callers int, length time.Duration) int {
 // atRest looks what both use when nobody calls: at the same time, as nothing else
 // goes on.
 func (s *stage) atRest(ctx context.Context, pair []*server, p *point) error {
-	results := []*measured{&p.Katbox, &p.Floor}
+	results := []*measured{&p.Katbox, &p.Floor, &p.Bind}
 	before := make([]time.Duration, len(pair))
 	for i, v := range pair {
 		if u, ok := v.driver.Usage(); ok {

@@ -61,6 +61,13 @@ func (s *stage) newFloor() (*server, error) {
 	})
 }
 
+// newBind is a floor that records nothing.
+func (s *stage) newBind() (*server, error) {
+	return s.newServer("bind", func(v *server) []string {
+		return []string{s.self, partFloor, v.layout.Socket, v.layout.Work, noRecords}
+	})
+}
+
 // start starts the server and returns how long it took until it was ready.
 func (v *server) start(ctx context.Context) (time.Duration, error) {
 	began := time.Now()

@@ -74,8 +74,8 @@ func (o options) room() (size, inodes int64) {
 	volumes += 2 * int64(o.burst) * int64(o.rounds)
 	// A caller may get 5,000 calls a second out of a server, and each volume takes two.
 	perRound := int64(o.round.Seconds()*5_000/2) + 1
-	// At most spots three servers take turns.
-	volumes += 3 * perRound * int64(o.rounds+2) * int64(len(o.spots()))
+	// At most spots four servers take turns.
+	volumes += 4 * perRound * int64(o.rounds+2) * int64(len(o.spots()))
 	inodes = 3*volumes*5/4 + 10_000
 	const block, inode, record = 4096, 256, 1024
 	size = (inodes*(block+inode) + volumes*record) * 5 / 4

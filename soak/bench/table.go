@@ -22,7 +22,7 @@ type sheet struct {
 // sheets are the tables of a result, those without rows left out.
 func (x *result) sheets() []sheet {
 	var list []sheet
-	for _, s := range []sheet{x.callSheet(), x.latencySheet(), x.restSheet(), x.listSheet(), x.besideSheet(), x.otherSheet()} {
+	for _, s := range []sheet{x.callSheet(), x.latencySheet(), x.bindSheet(), x.restSheet(), x.listSheet(), x.besideSheet(), x.otherSheet()} {
 		if len(s.rows) > 0 {
 			list = append(list, s)
 		}
@@ -35,6 +35,9 @@ func (p point) at() []string {
 	retained := count(p.Retained)
 	if p.Peak > 0 {
 		retained += " after " + count(p.Peak)
+	}
+	if p.Writing {
+		retained += " beside a writer"
 	}
 	return []string{count(p.Callers), count(p.Held), retained}
 }
@@ -86,6 +89,22 @@ func (x *result) latencySheet() sheet {
 				short(k.P50), short(f.P50), short(k.P99), short(f.P99),
 				times(inTurns(p.Katbox, p.Floor, func(r round) float64 { return call.of(r).P99 })), short(k.Max), short(f.Max)))
 		}
+	}
+	return s
+}
+
+func (x *result) bindSheet() sheet {
+	s := sheet{title: "Against a floor that records nothing, times in ms",
+		head: []string{"callers", "held", "retained", "calls/s", "bind", "ratio", "CPU µs/call", "bind", "ratio",
+			"publish p50", "bind", "ratio", "p99", "bind", "ratio", "max", "bind"}}
+	for _, p := range x.Points {
+		k, b := p.Katbox.Median, p.Bind.Median
+		s.rows = append(s.rows, append(p.at(),
+			whole(k.CallsPerSecond), whole(b.CallsPerSecond), times(inTurns(p.Katbox, p.Bind, callsPerSecond)),
+			whole(k.CPUMicrosPerCall), whole(b.CPUMicrosPerCall), times(inTurns(p.Katbox, p.Bind, cpuPerCall)),
+			short(k.Publish.P50), short(b.Publish.P50), times(inTurns(p.Katbox, p.Bind, func(r round) float64 { return r.Publish.P50 })),
+			short(k.Publish.P99), short(b.Publish.P99), times(inTurns(p.Katbox, p.Bind, func(r round) float64 { return r.Publish.P99 })),
+			short(k.Publish.Max), short(b.Publish.Max)))
 	}
 	return s
 }

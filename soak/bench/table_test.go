@@ -18,15 +18,15 @@ func example() *result {
 		return measured{Rounds: []round{m}, Median: m, RSSBytes: 30 << 20, AnonymousBytes: 20 << 20, Threads: 12,
 			IdlePercent: 0.25, ReadyMillis: []float64{50, 40, 60}}
 	}
-	empty := measuredAs(1400, 300)
+	empty, bare := measuredAs(1400, 300), measuredAs(2500, 100)
 	looked := &lists{Questions: []question{{"first page", 500, latency{5, 10, 100}}}, PagesPerSecond: 1234.5,
 		Alone: measuredAs(1200, 300), Beside: measuredAs(1100, 330)}
 	return &result{
 		Machine: machineInfo{Date: "2026-11-21", Cores: 2, Kernel: "6.18", FileSystem: "ext4"}, Rounds: 1,
 		Points: []point{
-			{spot: spot{Callers: 8}, Katbox: measuredAs(1500, 300), Floor: measuredAs(2000, 200)},
-			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Empty: &empty, Lists: looked},
-			{spot: spot{Callers: 8, Peak: 1_000_000}, Katbox: measuredAs(1400, 360), Floor: measuredAs(2000, 200), Empty: &empty},
+			{spot: spot{Callers: 8}, Katbox: measuredAs(1500, 300), Floor: measuredAs(2000, 200), Bind: bare},
+			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Bind: bare, Empty: &empty, Lists: looked},
+			{spot: spot{Callers: 8, Peak: 1_000_000}, Katbox: measuredAs(1400, 360), Floor: measuredAs(2000, 200), Bind: bare, Empty: &empty},
 		},
 		Lateness: &lateness{PerSecond: 1000, Deadlines: 20_000, P50: 2, P99: 10, Max: 120, WithinSecond: 1},
 		Burst:    &burst{Volumes: 10_000, Gone: 3000, Rm: 1000, TimesSlower: 3},
@@ -50,6 +50,11 @@ func TestSheets(t *testing.T) {
 			"8 0 1,000,000 unpublish 1.00 1.00 20.0 20.0 1.00 200 200",
 			"8 0 0 after 1,000,000 publish 1.50 1.50 25.0 25.0 1.00 1,234 1,234",
 			"8 0 0 after 1,000,000 unpublish 1.00 1.00 20.0 20.0 1.00 200 200",
+		},
+		"Against a floor that records nothing, times in ms": {
+			"8 0 0 1,500 2,500 0.60 300 100 3.00 1.50 1.50 1.00 25.0 25.0 1.00 1,234 1,234",
+			"8 0 1,000,000 1,200 2,500 0.48 330 100 3.30 1.50 1.50 1.00 25.0 25.0 1.00 1,234 1,234",
+			"8 0 0 after 1,000,000 1,400 2,500 0.56 360 100 3.60 1.50 1.50 1.00 25.0 25.0 1.00 1,234 1,234",
 		},
 		"What they use": {
 			"8 0 0 20.0 20.0 30.0 30.0 12 12 0.25 0.25 50",
