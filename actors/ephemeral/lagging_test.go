@@ -230,6 +230,18 @@ func TestDirectoryOfAPodThatComesBack(t *testing.T) {
 		h.publish()
 		h.wantPhase(testID, volume.Publishing)
 		h.wantMarker("published again")
+		left := volume.ID("csi-" + strings.Repeat("1", 64))
+		if err := os.MkdirAll(h.data(testPod, left), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		h.restart()
+		time.Sleep(testGrace - time.Minute)
+		synctest.Wait()
+		if _, ok := h.records.get(left); ok {
+			t.Error("retained within the grace time")
+		}
+		time.Sleep(2 * time.Minute)
+		h.wantPhase(left, volume.Retained) // no kubelet has published it
 		h.stop()
 	})
 }

@@ -44,8 +44,9 @@ type watch struct {
 	nextMounts time.Time
 	// foreign is what the present search leaves alone, loggedForeign what was logged of the last one.
 	foreign, loggedForeign foreign
-	// searched: the working directory was searched once since the start.
-	searched bool
+	// searched: the working directory was searched once since the start. left: that search has left directories to the
+	// kubelet.
+	searched, left bool
 }
 
 // every calls f at once and again an interval after it has returned, until ctx ends.
@@ -144,6 +145,11 @@ func (w *watch) orphans() {
 	}
 	w.searched = w.searched || err == nil
 	w.logForeign()
+	if w.left && w.searched && pace.Pause(w.ctx, w.OrphanGrace) == nil {
+		w.left = false
+		w.orphans()
+		return
+	}
 	if err != nil && w.ctx.Err() == nil {
 		w.Log.Error(err, "search for data directories without a record broken off; it is repeated",
 			logkeys.Interval, duration.Format(orphanInterval))
@@ -190,13 +196,15 @@ func (w *watch) adoptUnknown(found []volume.Place) error {
 }
 
 // comesBack reports whether a directory may be one whose record a power cut took, and which the kubelet is about to publish
-// again: so it is while the pod is there, until the next search.
+// again: so it is while the pod is there, until the grace time is over.
 func (w *watch) comesBack(dir volume.Place) bool {
 	if !w.Rebooted || w.searched {
 		return false
 	}
 	_, err := os.Lstat(filepath.Join(w.PodsDir, string(dir.Pod)))
-	return !errors.Is(err, fs.ErrNotExist)
+	there := !errors.Is(err, fs.ErrNotExist)
+	w.left = w.left || there
+	return there
 }
 
 // foreign are directories that lie where data directories do and are not Katbox's. They are left alone.

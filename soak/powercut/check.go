@@ -96,6 +96,7 @@ func (c *checker) read(o options, acks []story.Event) error {
 			c.followers[e.Volume] = f
 		}
 		f.Add(e)
+		f.recorded = f.recorded || e.What == story.Published
 	}
 	alone := make(map[string]int)
 	for _, f := range c.followers {
@@ -245,6 +246,9 @@ func (c *checker) listen(n *node) error {
 			if f.node == n && f.ID == complaint.volume {
 				about = f
 			}
+		}
+		if complaint.adopted && about != nil && !about.recorded {
+			continue // the cut came before its record was on the disk, and its directory was
 		}
 		c.findings.befell(about, fmt.Sprintf("the daemon of node %s says: %s", n.name, complaint.line))
 	}

@@ -10,6 +10,8 @@ type complaint struct {
 	line string
 	// volume is the volume ID, empty if the line has none.
 	volume string
+	// adopted: it was found without a record.
+	adopted bool
 }
 
 // adopted is why data is retained that the records should know, and do not.
@@ -40,8 +42,9 @@ func complaints(log string) []complaint {
 		if strings.Contains(said.Error, retainedClaim) {
 			continue
 		}
-		if said.Level == "error" || said.Message == "retained" && said.Reason == adopted {
-			found = append(found, complaint{line: line, volume: said.Volume})
+		without := said.Message == "retained" && said.Reason == adopted
+		if said.Level == "error" || without {
+			found = append(found, complaint{line: line, volume: said.Volume, adopted: without})
 		}
 	}
 	return found

@@ -3,7 +3,9 @@
 //
 // "powercut run" starts the daemon and plays the kubelet of pods that come, write
 // and go. After each step that the daemon or the file system acknowledged it
-// prints a line, an ack: from now on that is durable. Before each step that ends
+// prints a line, an ack: from now on that is durable. The daemon answers a first publish and
+// an unpublish before their records are on the disk; their acks come once its metric
+// katbox_records_durable_seconds says that they are. Before each step that ends
 // an earlier promise it prints a line too, as the cut may come between the step
 // and its ack. It goes on until the power is cut.
 //

@@ -65,6 +65,8 @@ type follower struct {
 	treatment treatment
 	// hold is how long nothing happens to one that is published.
 	hold time.Duration
+	// recorded: a record of it was on the disk.
+	recorded bool
 }
 
 // look looks at the data directory.

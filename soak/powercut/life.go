@@ -83,6 +83,9 @@ func (l *life) publish(ctx context.Context) error {
 		return fmt.Errorf("published: %w", err)
 	}
 	l.markers = found
+	if l.durable(ctx, replied) != nil {
+		return errOver
+	}
 	return l.tell(story.Event{At: replied, What: story.Published, N: found})
 }
 
@@ -120,7 +123,11 @@ func (l *life) unpublish(ctx context.Context) error {
 	if err := l.repeat(func() error { return l.place.unpublish(ctx) }); err != nil {
 		return fmt.Errorf("unpublish: %w", err)
 	}
-	return l.tell(story.Event{What: story.Retained, Lifespan: l.lifespan})
+	replied := time.Now()
+	if l.durable(ctx, replied) != nil {
+		return errOver
+	}
+	return l.tell(story.Event{At: replied, What: story.Retained, Lifespan: l.lifespan})
 }
 
 // repeat makes a call, and sometimes once more, which changes nothing.

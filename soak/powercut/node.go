@@ -51,8 +51,10 @@ type node struct {
 	former time.Duration
 	grace  time.Duration
 	layout testbed.Layout
-	driver *daemon.Binary
-	conn   *grpc.ClientConn
+	// metrics is where the daemon tells them.
+	metrics string
+	driver  *daemon.Binary
+	conn    *grpc.ClientConn
 }
 
 // newNode starts nothing. The directories are those of an earlier boot, if there
@@ -69,6 +71,12 @@ func newNode(o options, name string, lifespan, grace time.Duration, l *locals) (
 	args := daemon.Flags(n.layout, workload.Driver{
 		Lifespan: workload.Duration(lifespan), PruneInterval: workload.Duration(time.Second), OrphanGrace: workload.Duration(grace),
 	})
+	for i, d := range nodes {
+		if d.name == name {
+			n.metrics = fmt.Sprintf("127.0.0.1:%d", firstPort+i)
+		}
+	}
+	args = append(args, "--http-endpoint", n.metrics)
 	if l != nil && name == localNode {
 		args = append(args, l.flags...)
 	}
