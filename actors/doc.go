@@ -3,7 +3,8 @@
 //
 //   - [Supervisor] routes each request to its volume's actor, starts, ends and restarts those, and
 //     resumes the ones that are stuck.
-//   - The recorder makes records durable, many with one sync. A kind whose records are elsewhere
+//   - The recorder makes records durable, many with one sync. What may be answered before that, an
+//     operation writes to the journal by itself ([Recorder]). A kind whose records are elsewhere
 //     does without.
 //   - [Subjects] are actors that change one thing each: one operation at a time, whose outcome the
 //     same requests share, and which goes on when its callers have lost patience.
