@@ -268,7 +268,7 @@ func (r Recorder) say(wait error) {
 	if waits := wait != nil; r.waits.CompareAndSwap(!waits, waits) {
 		r.Metrics.Waits(waits)
 		if waits {
-			r.log.Error(wait, "calls wait for the disk until their records are on it")
+			r.log.Info("calls wait until their records are on the disk", logkeys.Cause, wait.Error())
 		} else {
 			r.log.Info("calls are answered again before their records are on the disk")
 		}

@@ -191,7 +191,7 @@ func (i *instance) openRecords(context.Context) (err error) {
 	i.counted.WatchRecords(i.records.Waiting)
 	if i.o.recordSync > 0 {
 		if err := i.records.StartJournal(); err != nil {
-			i.log.Error(err, "there is no journal, so each call waits for the disk")
+			i.log.Info("there is no journal, so each call waits for the disk", logkeys.Cause, err.Error())
 		}
 	}
 	i.records.OnCompaction(i.logCompaction)

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// journalSize is the size of each file: some 8,000 entries, which is more than a busy node writes in a second.
-	journalSize = 4 << 20
+	// journalSize is the size of each file: some 4,000 entries, which is what a busy node writes in two seconds.
+	journalSize = 2 << 20
 	// journalHeader is where the entries begin.
 	journalHeader = 64
 	// entryHeader is the length of what precedes an entry's ID and value.
