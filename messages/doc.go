@@ -12,14 +12,14 @@
 //	  |                  | PurgeVolume      |
 //	  v                  v                  v
 //	+---------------------------------------+  MeasureDisk   +--------+
-//	| supervisor: owns all volumes          | -------------> |  disk  |
-//	| (awake: an actor, asleep: a record)   | <------------- |        |
+//	| supervisor: owns the index of all     | -------------> |  disk  |
+//	| volumes; some have an actor beside it | <------------- |        |
 //	+---------------------------------------+    Pressure    +--------+
 //	 | requests,    ^        | MeasureSizes ^                   ^
 //	 | DeleteVolume,| AtRest v              | SizesMeasured     |
 //	 | PodsSeen,    | Stuck, +--------------+                   |
-//	 | Resume       |Retained|    sizes     |                   |
-//	 v              | As     +--------------+                   |
+//	 | Resume       | Volume |    sizes     |                   |
+//	 v              | Is     +--------------+                   |
 //	+---------------------------+         Erase, NoSpace        |
 //	| volume: one for each that | ------------------------------+
 //	| is mounted or changing    |  ChangeRecord  +----------+

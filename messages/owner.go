@@ -12,16 +12,6 @@ type OwnVolume struct {
 	Reply[struct{}]
 }
 
-// RetainedAs says that a volume is retained, with this record: an operation has ended, which has
-// retained it or has given it another owner, outcome or hold. It comes before the operation's answer.
-// Volume -> supervisor.
-type RetainedAs struct {
-	Record volume.Record
-	// After is the last publish that the volume has begun or refused; nil if there is none. A later one
-	// may be on its way: then the volume is about to be published.
-	After *PublishVolume
-}
-
 // CountHoldings asks how many retained volumes there are of each namespace. Front -> supervisor.
 type CountHoldings struct {
 	// Version is that of the last answer; zero for none.
@@ -31,8 +21,7 @@ type CountHoldings struct {
 
 // Holdings answers CountHoldings.
 type Holdings struct {
-	// Version is another one if the volumes have changed. All is nil if they have not. It has a
-	// namespace more than once if some of its volumes are awake.
+	// Version is another one if the volumes have changed. All is nil if they have not.
 	Version uint64
 	All     []volume.Holding
 }

@@ -12,14 +12,14 @@ type ListRetained struct {
 	Reply[volume.Page]
 }
 
-// DescribeVolume asks what is known of a volume, in whatever phase it is. Front -> supervisor, which
-// answers for a volume that sleeps, -> volume.
+// DescribeVolume asks what is known of a volume, in whatever phase it is. Front -> supervisor.
 type DescribeVolume struct {
 	Routing
 	Reply[volume.Description]
 }
 
-// ListAwake asks which volumes have an actor: all that are published, and those that are changing.
+// ListAwake asks which volumes have an actor and are in no list of retained ones: all that are published, and those that
+// are changing.
 // Front -> supervisor.
 type ListAwake struct{ Reply[[]volume.ID] }
 

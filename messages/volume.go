@@ -47,6 +47,17 @@ type PublishVolume struct {
 	Reply[struct{}]
 }
 
+// VolumeIs says what is known of a volume: an operation has ended, or a publish was refused. It comes before the
+// answer to that. Volume -> supervisor.
+type VolumeIs struct {
+	ID volume.ID
+	// Record is nil if nothing is known of it.
+	Record *volume.Record
+	// After is the last publish that the volume has begun or refused; nil if there is none. A later one
+	// may be on its way: then the volume is about to be published.
+	After *PublishVolume
+}
+
 // UnpublishVolume orders a volume to be unmounted from a target; after its last target the volume
 // is retained. Front -> supervisor -> volume.
 type UnpublishVolume struct {

@@ -11,7 +11,6 @@ import (
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/node/retained"
 	"github.com/katbox/katbox/messages"
 )
 
@@ -87,13 +86,12 @@ func (v *volumes) attach(p volume.Publication) error {
 func (v *volumes) mayAttach(p volume.Publication) error {
 	id := p.Attach.ID
 	asleep, known := v.look(id)
-	_, deleting := v.retention.deleting[id]
 	same := known && asleep.Pod == p.Attach.Pod && asleep.Namespace == p.Namespace && p.Namespace != "" &&
 		asleep.Owner.Verdict != volume.Denied
 	switch {
 	case p.Attach.Pod == p.Pod:
 		return volume.Invalid(`volumeAttributes["attach"]`, "is a volume of the pod itself")
-	case deleting, same && (asleep.Phase == volume.Deleting || asleep.Tries > 0):
+	case asleep.Going, same && (asleep.Phase == volume.Deleting || asleep.Tries > 0):
 		return errBeingDeleted(id)
 	case !known && v.supervisor.IsAwake(id):
 		return fmt.Errorf("%w: volume %s, which is to be attached, is not retained yet", volume.ErrBusy, id)
@@ -114,30 +112,18 @@ func errNotRetainedThere(p volume.Publication) error {
 		volume.ErrNotFound, p.Attach.ID, p.Attach.Pod)
 }
 
-// attach takes the deadline from a source. One that is awake has none, and gets none when it sleeps.
+// attach keeps a source: it does not go.
 func (r *retention) attach(by volume.Record, source volume.Place, since time.Time) {
 	r.attached.begin(by, source, since)
-	if taken, ok := r.take(source.ID); ok {
-		r.add(resting{record: &taken.Record, size: taken.Size})
-	}
+	r.index.Keep(source.ID, true)
 }
 
-// attachAll is attach for the volumes that a start has found. The deadline of each source may be over,
-// and the first one that goes to sleep again lets all go that are due: so all are taken before.
+// attachAll is attach for the volumes that a start has found.
 func (r *retention) attachAll(found []volume.Record) {
-	var sources []retained.Asleep
 	for i := range found {
-		by := &found[i]
-		if by.Attach == (volume.Place{}) {
-			continue
+		if by := &found[i]; by.Attach != (volume.Place{}) {
+			r.attach(*by, by.Attach, attachedSince(*by, time.Now()))
 		}
-		r.attached.begin(*by, by.Attach, attachedSince(*by, time.Now()))
-		if taken, ok := r.take(by.Attach.ID); ok {
-			sources = append(sources, taken)
-		}
-	}
-	for i := range sources {
-		r.add(resting{record: &sources[i].Record, size: sources[i].Size})
 	}
 }
 
@@ -149,9 +135,8 @@ func (r *retention) detach(by volume.ID) (source volume.Place, ok bool) {
 	}
 	delete(r.attached.sources, by)
 	delete(r.attached.held, source.ID)
-	if taken, ok := r.take(source.ID); ok {
-		r.add(resting{record: &taken.Record, size: taken.Size})
-	}
+	r.index.Keep(source.ID, false)
+	r.deleteDue()
 	return source, true
 }
 

@@ -26,7 +26,7 @@ var errNoAttach = fmt.Errorf("%w: no volume can be attached on this node, where 
 
 // reserveAttach takes the room for a volume that is to be attached, until [pins.detach]. The error is why there
 // is none.
-func (v *volumes) reserveAttach(source retained.Asleep) error {
+func (v *volumes) reserveAttach(source retained.Known) error {
 	if v.MaxPin <= 0 || v.MaxPinned == (lifespan.Amount{}) {
 		return errNoAttach
 	}

@@ -6,12 +6,12 @@ import (
 )
 
 // maxStep is by how much the two clocks of a time may differ from those of another before that
-// counts as a step of the wall clock. It is that of the retained volumes' queue.
+// counts as a step of the wall clock. It is that of the index.
 const maxStep = time.Second
 
 // clock tells the time. The monotonic clock and the wall clock cannot be read at once, so they are
 // some nanoseconds apart, now more and now less. The times of this clock are the same distance
-// apart until the wall clock is stepped. The queue keeps one reading of a time and works out the
+// apart until the wall clock is stepped. The index keeps one reading of a time and works out the
 // other: so it comes to the same time to the nanosecond as the record on disk, and a list goes on
 // where it was after a restart.
 //

@@ -12,21 +12,21 @@ import (
 // distance is how far the two readings of a time are from those of another.
 func distance(t, from time.Time) time.Duration { return t.Round(0).Sub(from.Round(0)) - t.Sub(from) }
 
-// TestTimesComeBack from the queue as they are on disk, to the nanosecond.
+// TestTimesComeBack from the index as they are on disk, to the nanosecond.
 func TestTimesComeBack(t *testing.T) {
 	for name, followed := range map[string]time.Time{
 		"a fresh node": {}, "after a start": time.Now().Add(-time.Hour), "of the wall clock": time.Unix(1e9, 0),
 	} {
-		c, q := &clock{}, &retained.Queue{}
+		c, q := &clock{}, &retained.Index{}
 		c.follow(followed)
 		c.follow(time.Now().Add(-time.Minute)) // is not the first
 		if hasBoth(followed) {
-			q.Push(volume.Record{ID: "old"}.Retain(followed, time.Hour))
+			q.Put(volume.Record{ID: "old"}.Retain(followed, time.Hour))
 		}
 		last := time.Now()
 		for range 1000 {
 			r := volume.Record{ID: "v"}.Retain(c.now(), time.Hour)
-			q.Push(r)
+			q.Put(r)
 			if got, _ := q.Look("v"); got.Key() != r.Key() || !got.Unpublished.Equal(r.Unpublished) {
 				t.Fatalf("%s: %v came back as %v", name, r.Unpublished, got.Unpublished)
 			}

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -171,8 +173,41 @@ func TestNotListedWhileAPublishIsOnItsWay(t *testing.T) {
 		h.unpublish()
 		synctest.Wait()
 		h.wantHeldBack("to be published")
-		_, err := h.node.begin(t.Context(), testID)
+		_, err := h.node.Read(t.Context(), testID)
 		wantError(t, err, volume.ErrNotRetained)
 		h.stop()
 	})
+}
+
+// TestReadAtOnceAfterAPublishThatFailed, whatever has refused it: the volume is retained as before, and need not sleep
+// yet.
+func TestReadAtOnceAfterAPublishThatFailed(t *testing.T) {
+	for name, change := range map[string]func(h *testNode, m *messages.PublishVolume){
+		"too late": func(_ *testNode, m *messages.PublishVolume) { m.Deadline = time.Now().Add(-time.Second) },
+		"not mounted": func(h *testNode, _ *messages.PublishVolume) {
+			h.mounter.fail(func(string) error { return unix.EIO }, nil)
+		},
+		"a conflict": func(_ *testNode, m *messages.PublishVolume) {
+			m.Publication.Attach = volume.Place{Pod: numberedPod(7), ID: numbered(7)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withNode(t, func(t *testing.T, h *testNode) {
+				h.retain()
+				for range 20 {
+					m := &messages.PublishVolume{Routing: messages.Routing{ID: testID}, Publication: h.publication()}
+					change(h, m)
+					if _, err := actors.Ask(t.Context(), h.node.Root, h.node.Supervisor(), m); err == nil {
+						t.Fatal("the publish did not fail")
+					}
+					h.wantListed("refused", testID)
+					reading, err := h.node.Read(t.Context(), testID)
+					if err != nil {
+						t.Fatal(err)
+					}
+					reading.Close()
+				}
+			})
+		})
+	}
 }

@@ -43,7 +43,7 @@ func (r *retention) stopEarly() {
 	r.log.Error(nil, "deleting retained volumes makes no room, keeping the others: a process outside has their files open, "+
 		"or something shares their blocks; trying one again after a while",
 		"deleted", came.Volumes, "promisedBytes", came.Promised.Bytes, "cameBytes", came.Came.Bytes,
-		"promisedInodes", came.Promised.Inodes, "cameInodes", came.Came.Inodes, "kept", r.queue.Len(), "after", duration.Format(wait))
+		"promisedInodes", came.Promised.Inodes, "cameInodes", came.Came.Inodes, "kept", r.index.Listed(), "after", duration.Format(wait))
 }
 
 func (r *retention) goOn() {

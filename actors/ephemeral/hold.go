@@ -109,21 +109,20 @@ func checkTexts(by, why string) error {
 
 // hold refuses what can be refused without the volume's actor.
 func (v *volumes) hold(m *messages.HoldVolume) (done bool) {
-	asleep, known := v.look(m.ID)
-	_, deleting := v.retention.deleting[m.ID]
+	known, rests := v.look(m.ID)
 	switch {
 	case v.ctx.Err() != nil:
 		m.Fail(actors.ErrStopping)
-	case deleting, asleep.Phase == volume.Deleting:
+	case known.Going, known.Phase == volume.Deleting:
 		m.Fail(errGoing(m.ID))
-	case !known && !v.supervisor.IsAwake(m.ID):
+	case !rests && !v.supervisor.IsAwake(m.ID):
 		m.Fail(errNotFound(m.ID))
 	case m.Kind == volume.Pinned:
 		admit := v.pins.admits
-		if known {
+		if rests {
 			admit = v.pins.admit
 		}
-		if err := admit(m.ID, asleep.Size); err != nil {
+		if err := admit(m.ID, known.Size); err != nil {
 			m.Fail(fmt.Errorf("volume %s: %w", m.ID, err))
 			return true
 		}

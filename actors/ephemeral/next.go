@@ -10,7 +10,7 @@ import (
 // outlook is what the choice of the next retained volume to go depends on.
 type outlook struct {
 	now   time.Time
-	queue order
+	index order
 	// factor is the pressure factor, scarcer what there is less of. atBrink: the disk was measured to
 	// be so full that volumes may go that are guaranteed. Where an operation found no room the factor
 	// is 0, and that need not be so.
@@ -31,7 +31,7 @@ type outlook struct {
 	retry time.Time
 }
 
-// order is what a retained.Queue says about the next volume to go.
+// order is what a retained.Index says about the next volume to go.
 type order interface {
 	Over() (retained.Choice, bool)
 	Surplus(now time.Time) (retained.Choice, bool)
@@ -85,27 +85,27 @@ func (c cause) reason(r volume.Record, scarcer volume.Reason) volume.Reason {
 // next decides what to do. A volume whose time is over goes before one that something else makes go:
 // its room costs nothing.
 func next(o outlook) decision {
-	over, ok := o.queue.Over()
+	over, ok := o.index.Over()
 	if !ok {
 		return decision{at: o.retry}
 	}
 	if !over.At.After(o.now) {
 		return o.begin(over, timeIsOver)
 	}
-	if c, ok := o.queue.Surplus(o.now); ok {
+	if c, ok := o.index.Surplus(o.now); ok {
 		return o.begin(c, tooMuch)
 	}
 	at := over.At
 	if o.futile {
 		return o.wait(at)
 	}
-	if early, ok := o.queue.Early(o.now, o.factor, o.scarcer); ok && !early.At.After(o.now) {
+	if early, ok := o.index.Early(o.now, o.factor, o.scarcer); ok && !early.At.After(o.now) {
 		return o.makeRoom(early, roomIsNeeded, o.mayGoEarly)
 	} else if ok && early.At.Before(at) {
 		at = early.At
 	}
 	if o.atBrink {
-		if c, ok := o.queue.Guaranteed(o.scarcer); ok && o.doubtful {
+		if c, ok := o.index.Guaranteed(o.scarcer); ok && o.doubtful {
 			return decision{spare: true, at: o.earliest(at, o.retry)}
 		} else if ok {
 			return o.makeRoom(c, nothingElse, o.mayBreak)

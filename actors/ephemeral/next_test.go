@@ -8,7 +8,7 @@ import (
 	"github.com/katbox/katbox/internal/node/retained"
 )
 
-// fakeOrder is a queue that says what the test says. A zero Choice is none.
+// fakeOrder is an index that says what the test says. A zero Choice is none.
 type fakeOrder struct{ over, surplus, early, guaranteed retained.Choice }
 
 func said(c retained.Choice) (retained.Choice, bool) { return c, !c.At.IsZero() }
@@ -33,7 +33,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		queue fakeOrder
+		index fakeOrder
 		o     outlook
 		want  decision
 	}{
@@ -105,7 +105,7 @@ func TestNext(t *testing.T) {
 		{"nothing at all is left", fakeOrder{over: at(5)}, outlook{atBrink: true, mayBreak: true}, decision{at: in(5)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.o.now, tt.o.queue = now, tt.queue
+			tt.o.now, tt.o.index = now, tt.index
 			if got := next(tt.o); got != tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}

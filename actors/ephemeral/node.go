@@ -1,8 +1,8 @@
 // Package ephemeral is the first kind of volumes: a pod's inline volumes, which are retained for a
 // lifespan after the pod is gone. [Node] is its front. Behind it are
 //
-//   - volumes, which owns all volumes in the supervisor's turn. Its retention keeps those that sleep
-//     as records, and next decides which of them goes next; its leases are what readers hold;
+//   - volumes, which owns the index of all volumes in the supervisor's turn. Its retention lets the retained ones
+//     go, and next decides which goes next; its leases are what readers hold;
 //   - one volume actor for each volume that is mounted or changing, which carries out one operation
 //     at a time (task: publish, unpublish, delete);
 //   - the disk actor, which erases what lies in the trash and measures the file system;
@@ -29,7 +29,6 @@ import (
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/mount"
 	"github.com/katbox/katbox/internal/node/quota"
-	"github.com/katbox/katbox/internal/node/retained"
 	"github.com/katbox/katbox/internal/node/scratch"
 	"github.com/katbox/katbox/messages"
 )
@@ -81,13 +80,12 @@ type Config struct {
 	MaxPinned lifespan.Amount
 	// Limits say how much of the file system should stay free.
 	Limits lifespan.Limits
-	// MinLifespan, Fair and MaxRetained say which volumes go first; see [retained.Queue].
+	// MinLifespan, Fair and MaxRetained say which volumes go first; see [retained.Index].
 	MinLifespan time.Duration
 	Fair        bool
 	MaxRetained func(namespace string) volume.Size
-	// RetainedGrew is called whenever the queue of retained volumes takes more memory; see
-	// [retained.Queue].
-	RetainedGrew func(bytes int)
+	// Resized is called when the index of volumes takes much more memory than before, or less; see [retained.Index].
+	Resized func(bytes int)
 	// Published is called after a pod's volume was published and while nobody has asked whose it is.
 	// The publish was answered before. The call must not block.
 	Published func(volume.Record)
@@ -190,11 +188,10 @@ func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volume
 	return &volumes{
 		environment: env, recovered: found.awake, pinned: found.pinned, pins: kept,
 		setPodsError: n.setPodsError, more: more,
-		retention: newRetention(env.ctx, found.asleep, deletionsWithin(n.Workers.Limit()), env.Limits.Headroom > 0, env.Metrics, env.Log),
+		retention: newRetention(env.ctx, found.index, deletionsWithin(n.Workers.Limit()), env.Limits.Headroom > 0, env.Metrics, env.Log),
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
-		leases:    newLeases(env.ctx, env.Metrics), visited: map[volume.ID]retained.Asleep{},
-		publishes: map[volume.ID]*messages.PublishVolume{}, tenantPods: newTenantPods(),
+		leases:    newLeases(env.ctx, env.Metrics), tenantPods: newTenantPods(), index: found.index,
 	}
 }
 

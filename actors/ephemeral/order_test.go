@@ -125,14 +125,14 @@ func TestOrderUnderPressure(t *testing.T) {
 func TestGuaranteedWaitForRoomOnItsWay(t *testing.T) {
 	const bytes = 100 * 512
 	synctest.Test(t, func(t *testing.T) {
-		withQueue(t, retained.Queue{}, func(queue *retained.Queue) {
+		withQueue(t, retained.Index{}, func(index *retained.Index) {
 			for i, kind := range []volume.HoldKind{volume.NoHold, volume.Pinned} {
 				r := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(-time.Hour), testLifespan)
 				if kind != volume.NoHold {
 					r.Hold = volume.Hold{Kind: kind, For: testLifespan, By: "anna", Why: "a test"}
 				}
-				queue.Push(r)
-				queue.Measured(r.ID, r.Unpublished, volume.Size{Bytes: bytes, Inodes: 1})
+				index.Put(r)
+				index.Measured(r.ID, r.Unpublished, volume.Size{Bytes: bytes, Inodes: 1})
 			}
 		}, func(q retentionTest) {
 			measured := func(short int64, answers bool, erased ...volume.ID) {
@@ -156,8 +156,8 @@ func TestGuaranteedWaitForRoomOnItsWay(t *testing.T) {
 func TestNamespaceLosesVolumesOnceMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := volume.Record{ID: numbered(0), Pod: testPod, Namespace: "ci"}.Retain(time.Now().Add(-time.Hour), testLifespan)
-		limited := retained.Queue{MaxRetained: func(string) volume.Size { return volume.Size{Inodes: 1} }}
-		withQueue(t, limited, func(queue *retained.Queue) { queue.Push(r) }, func(q retentionTest) {
+		limited := retained.Index{MaxRetained: func(string) volume.Size { return volume.Size{Inodes: 1} }}
+		withQueue(t, limited, func(index *retained.Index) { index.Put(r) }, func(q retentionTest) {
 			q.want(t, "not measured", 0, 0)
 			q.root.Send(q.retention, &messages.SizesMeasured{
 				Sizes: []messages.VolumeSize{{ID: r.ID, Unpublished: r.Unpublished, Size: volume.Size{Inodes: 2}}}, Done: true,

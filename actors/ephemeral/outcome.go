@@ -53,7 +53,7 @@ func (v *volumeActor) end(c actor.Context, m *messages.EndVolume) {
 		next := withOutcome(*v.record, m.Outcome, time.Now(), v.ReleaseGrace)
 		v.rewrite(c, "end", m, m.Reply, func(t *task) error { return t.end(next) })
 	}
-	v.learn(n)
+	v.learn(c, n)
 }
 
 // end records how the pod of a retained volume ended.

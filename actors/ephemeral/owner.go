@@ -45,51 +45,16 @@ func (n *Node) Holdings(ctx context.Context) ([]volume.Holding, error) {
 	case now.Version == last.Version:
 		return last.All, nil
 	}
-	now.All = sum(now.All)
 	n.holdings.Store(&now)
 	return now.All, nil
-}
-
-// sum adds up the holdings of the same namespace.
-func sum(all []volume.Holding) []volume.Holding {
-	type namespace struct {
-		name, uid string
-		verdict   volume.Verdict
-	}
-	places := make(map[namespace]int, len(all))
-	sums := all[:0]
-	for _, h := range all {
-		of := namespace{h.Namespace, h.NamespaceUID, h.Verdict}
-		at, ok := places[of]
-		if !ok {
-			places[of] = len(sums)
-			sums = append(sums, h)
-			continue
-		}
-		s := &sums[at]
-		s.Volumes += h.Volumes
-		if s.Newest.Before(h.Newest) {
-			s.Newest = h.Newest
-		}
-		if h.Oldest.Before(s.Oldest) {
-			s.Oldest = h.Oldest
-		}
-	}
-	return sums
 }
 
 // countHoldings counts the volumes that are in the lists.
 func (v *volumes) countHoldings(m *messages.CountHoldings) {
 	v.tell()
-	// Both only grow, so their sum is another one whenever one of them is.
-	answer := messages.Holdings{Version: 1 + v.retention.queue.Changes() + v.visits}
+	answer := messages.Holdings{Version: 1 + v.index.Changes()}
 	if answer.Version != m.Version {
-		answer.All = v.retention.queue.Holdings()
-		for _, a := range v.visited {
-			at := v.clock.told(a.Unpublished).Round(0)
-			answer.All = append(answer.All, volume.Holding{Namespace: a.Namespace, NamespaceUID: a.Owner.NamespaceUID, Verdict: a.Owner.Verdict,
-				Volumes: 1, Newest: at, Oldest: at})
-		}
+		answer.All = v.index.Holdings()
 	}
 	m.Send(answer, nil)
 }
@@ -129,7 +94,7 @@ func (v *volumes) learn(n news) (done bool) {
 
 // learn takes over what a source says. An operation that runs works on a copy of what is known, so that
 // it waits for its end.
-func (v *volumeActor) learn(n news) {
+func (v *volumeActor) learn(c actor.Context, n news) {
 	deadline := n.Route().Deadline
 	switch {
 	case !deadline.IsZero() && !time.Now().Before(deadline):
@@ -153,6 +118,7 @@ func (v *volumeActor) learn(n news) {
 		n.reply.Send(struct{}{}, nil)
 	case v.record.Phase.Live():
 		v.record = &learned
+		v.tell(c)
 		n.reply.Send(struct{}{}, nil)
 	default:
 		n.record()
@@ -172,7 +138,7 @@ func ownerNews(m *messages.OwnVolume) news {
 func (v *volumeActor) own(c actor.Context, m *messages.OwnVolume) {
 	n := ownerNews(m)
 	n.record = func() { v.rewrite(c, "own", m, m.Reply, func(t *task) error { return t.own(m.Owner) }) }
-	v.learn(n)
+	v.learn(c, n)
 }
 
 // own records whose a retained volume is. Nothing else of it changes.

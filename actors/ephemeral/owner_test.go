@@ -402,20 +402,3 @@ func TestHoldingsCostNothing(t *testing.T) {
 		}
 	})
 }
-
-// TestSumOfHoldings adds up those of one namespace.
-func TestSumOfHoldings(t *testing.T) {
-	at := func(minute int) time.Time { return time.Unix(int64(60*minute), 0) }
-	got := sum([]volume.Holding{
-		{Namespace: "a", Volumes: 5, Oldest: at(3), Newest: at(5)}, {Namespace: "b", Volumes: 1, Oldest: at(1), Newest: at(1)},
-		{Namespace: "a", Volumes: 1, Oldest: at(9), Newest: at(9)}, {Namespace: "a", NamespaceUID: "u", Volumes: 1, Oldest: at(2), Newest: at(2)},
-		{Namespace: "a", Volumes: 1, Oldest: at(2), Newest: at(2)}, {Namespace: "a", Verdict: volume.Denied, Volumes: 1},
-	})
-	want := []volume.Holding{
-		{Namespace: "a", Volumes: 7, Oldest: at(2), Newest: at(9)}, {Namespace: "b", Volumes: 1, Oldest: at(1), Newest: at(1)},
-		{Namespace: "a", NamespaceUID: "u", Volumes: 1, Oldest: at(2), Newest: at(2)}, {Namespace: "a", Verdict: volume.Denied, Volumes: 1},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%+v\nwant %+v", got, want)
-	}
-}

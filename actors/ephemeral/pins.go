@@ -205,11 +205,12 @@ func (p *pins) stop() {
 func (v *volumes) endPins() {
 	for _, id := range v.pins.over(time.Now()) {
 		v.pins.drop(id)
-		asleep, ok := v.retention.queue.Look(id)
-		if !ok || asleep.Tries > 0 {
+		known, rests := v.look(id)
+		if !rests || known.Tries > 0 || v.supervisor.IsAwake(id) {
 			continue
 		}
-		asleep.Hold = volume.Hold{}
-		v.retention.add(resting{record: &asleep.Record, size: asleep.Size})
+		known.Hold = volume.Hold{}
+		v.index.Put(known.Record)
+		v.retention.deleteDue()
 	}
 }

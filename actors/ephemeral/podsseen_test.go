@@ -56,7 +56,11 @@ func TestManyPodsThatVanished(t *testing.T) {
 
 // TestPodsOfPublishedVolumesAreMissed: a volume that is being deleted has no pod.
 func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
-	v := &volumes{retention: &retention{deleting: map[volume.ID]retained.Asleep{"deleting": {}}}}
+	v := &volumes{index: &retained.Index{}}
+	for _, id := range []volume.ID{"published", "deleting"} {
+		v.index.Put(volume.Record{ID: id}.Retain(time.Now(), time.Hour))
+	}
+	v.index.Order("deleting")
 	if ids := v.published([]volume.ID{"published", "deleting"}); !slices.Equal(ids, []volume.ID{"published"}) {
 		t.Errorf("published: %v", ids)
 	}

@@ -35,16 +35,15 @@ func (n *Node) Purge(ctx context.Context, id volume.ID, by, why string) error {
 	})
 }
 
-// purge orders the deletion of a volume that sleeps, or is visited. The actor of any other volume
-// says why it is not deleted.
+// purge orders the deletion of a volume that rests. The actor of any other one says why it is not deleted.
 func (v *volumes) purge(m *messages.PurgeVolume) (done bool) {
-	asleep, known := v.look(m.ID)
+	known, rests := v.look(m.ID)
 	switch {
 	case v.ctx.Err() != nil:
 		m.Fail(actors.ErrStopping)
-	case !known && !v.supervisor.IsAwake(m.ID):
+	case !rests && !v.supervisor.IsAwake(m.ID):
 		m.Fail(errNotFound(m.ID))
-	case !known:
+	case !rests:
 		return false
 	case v.retention.attached.holds(m.ID):
 		m.Fail(fmt.Errorf("%w: a pod has volume %s attached; it can be purged when that pod has ended", volume.ErrNotRetained, m.ID))
@@ -53,13 +52,12 @@ func (v *volumes) purge(m *messages.PurgeVolume) (done bool) {
 	default:
 		v.leases.lose(m.ID, errDeleted(m.ID, volume.Purged))
 		v.pins.drop(m.ID)
-		v.retention.take(m.ID)
-		v.retention.begin(asleep, false)
-		if v.isVisited(m.ID) {
-			v.endVisit(m.ID)
+		v.retention.begin(m.ID, false)
+		v.retention.changed()
+		if v.supervisor.IsAwake(m.ID) {
 			return false
 		}
-		v.supervisor.Wake(m.ID, resting{record: &asleep.Record, size: asleep.Size}, m)
+		v.supervisor.Wake(m.ID, resting{record: &known.Record, size: known.Size}, m)
 	}
 	return true
 }

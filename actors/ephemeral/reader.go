@@ -19,13 +19,6 @@ import (
 // run.
 const listTime = time.Second
 
-// A volume whose publish was refused takes part of a millisecond to go to sleep. Read tries again after
-// tryPause, and mostTries times in all.
-const (
-	tryPause  = 5 * time.Millisecond
-	mostTries = 20
-)
-
 // List returns a page of the retained volumes, the newest first. It looks at any number of volumes,
 // a few at a time, and gives way to calls; after a while it returns what it has found by then.
 func (n *Node) List(ctx context.Context, s volume.Selection) (page volume.Page, err error) {
@@ -52,7 +45,7 @@ func (n *Node) Describe(ctx context.Context, id volume.ID) (volume.Description, 
 }
 
 // Awake returns the volumes that no list of retained volumes contains: those that are published, or
-// are changing. It leaves out those whose actor has failed too often.
+// are changing.
 func (n *Node) Awake(ctx context.Context) ([]volume.Description, error) {
 	ids, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.ListAwake{})
 	if err != nil {
@@ -64,7 +57,7 @@ func (n *Node) Awake(ctx context.Context) ([]volume.Description, error) {
 		switch {
 		case err == nil:
 			awake = append(awake, described)
-		case errors.Is(err, volume.ErrNotFound), errors.Is(err, volume.ErrUnavailable):
+		case errors.Is(err, volume.ErrNotFound):
 		default:
 			return nil, err
 		}
@@ -76,25 +69,6 @@ func (n *Node) Awake(ctx context.Context) ([]volume.Description, error) {
 // [volume.ErrNotRetained] when a pod uses the volume or is about to, or a [volume.ErrGone] when it
 // is being deleted.
 func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
-	for try := 1; ; try++ {
-		reading, err := n.begin(ctx, id)
-		if !errors.Is(err, volume.ErrNotRetained) || try == mostTries || !n.goesToSleep(ctx, id) {
-			return reading, err
-		}
-		if err := pace.Pause(ctx, tryPause); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// goesToSleep reports whether a volume is retained, and only its actor has not ended yet.
-func (n *Node) goesToSleep(ctx context.Context, id volume.ID) bool {
-	described, err := n.Describe(ctx, id)
-	return err == nil && described.Record.Phase == volume.Retained
-}
-
-// begin asks for a lease, and opens the volume.
-func (n *Node) begin(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	begin := &messages.BeginReading{ID: id}
 	end := func() { n.Root.Send(n.Supervisor(), &messages.EndReading{Begun: begin}) }
 	lease, err := actors.Ask(ctx, n.Root, n.Supervisor(), begin)

@@ -19,8 +19,8 @@ type recovered struct {
 	// awake are the volumes that get an actor at once: they are mounted, wait for their kubelet, or
 	// are in the middle of an unmount.
 	awake []volume.Record
-	// asleep are the retained volumes, pinned are those of them that are pinned.
-	asleep *retained.Queue
+	// index has the retained volumes, pinned are those of them that are pinned.
+	index  *retained.Index
 	pinned []volume.Record
 	// clock tells times that go with those of the retained volumes.
 	clock *clock
@@ -28,12 +28,12 @@ type recovered struct {
 
 // recoverNode compares records and mounts, and returns what the actors begin with.
 func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
-	asleep := retained.Fill(&retained.Queue{
-		Grew: cfg.RetainedGrew, MinLifespan: cfg.MinLifespan, Fair: cfg.Fair, MaxRetained: cfg.MaxRetained,
-	})
+	found.index = &retained.Index{
+		Resized: cfg.Resized, MinLifespan: cfg.MinLifespan, Fair: cfg.Fair, MaxRetained: cfg.MaxRetained,
+	}
 	found.clock = &clock{}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
-		asleep.Push(&record)
+		found.index.Put(record)
 		if record.Hold.Kind == volume.Pinned {
 			found.pinned = append(found.pinned, record)
 		}
@@ -56,13 +56,13 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 	if err != nil {
 		return recovered{}, err
 	}
-	found.awake, found.asleep = r.awake, asleep.End()
+	found.awake = r.awake
 	for i := range found.awake {
 		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
 	}
 	logElsewhere(cfg, found.awake)
 	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
-	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", found.asleep.Len(),
+	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", found.index.Len(),
 		"corrected", len(r.changed))
 	return found, nil
 }

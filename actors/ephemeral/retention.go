@@ -33,8 +33,8 @@ const (
 // deletionsWithin is how many volumes may be deleted at the same time by a number of workers.
 func deletionsWithin(workers int) int { return min(maxDeletions, max(workers/4, 1)) }
 
-// retention keeps the retained volumes that have no actor. It lets each expire at its deadline, or go
-// early under pressure, and asks for the sizes that are not known.
+// retention lets each retained volume expire at its deadline, or go early under pressure, and asks for the sizes
+// that are not known.
 type retention struct {
 	// ctx ends when the daemon stops: no deletion begins then.
 	ctx     context.Context
@@ -42,16 +42,16 @@ type retention struct {
 	log     logr.Logger
 	// delete wakes a volume with the order, measureDisk and measureSizes ask, and tick sends a message
 	// to the supervisor itself.
-	delete       func(volume.Record, *messages.DeleteVolume)
+	delete       func(retained.Known, *messages.DeleteVolume)
 	measureDisk  func()
 	measureSizes func(*messages.MeasureSizes)
 	tick         func(any)
 
-	queue *retained.Queue
-	// atOnce is how many volumes may be deleted at the same time, deleting are those that are, and
-	// retrying counts those of them that could not be deleted before.
+	index *retained.Index
+	// atOnce is how many volumes may be deleted at the same time, deleting are those that are, and whether they could
+	// not be deleted before, as retrying of them.
 	atOnce   int
-	deleting map[volume.ID]retained.Asleep
+	deleting map[volume.ID]bool
 	retrying int
 	// making is how much room is on its way, and whether that is enough. stopped is since when it
 	// makes none.
@@ -66,7 +66,7 @@ type retention struct {
 	// factor is the pressure factor, scarcer the reason for volumes that go early.
 	factor  float64
 	scarcer volume.Reason
-	// attached are the volumes of the queue that pods have attached.
+	// attached are the volumes that pods have attached.
 	attached *attachments
 	// failed limits the lines about volumes that cannot be deleted, broken those about guaranteed ones
 	// that go.
@@ -85,41 +85,26 @@ type retention struct {
 // deletionDue says that a volume may be due.
 type deletionDue struct{}
 
-// newRetention takes the queue over.
-func newRetention(ctx context.Context, queue *retained.Queue, atOnce int, early bool, m *metrics.Metrics, log logr.Logger) *retention {
+// newRetention shares the index with its owner.
+func newRetention(ctx context.Context, index *retained.Index, atOnce int, early bool, m *metrics.Metrics, log logr.Logger) *retention {
 	return &retention{
-		ctx: ctx, metrics: m, log: log, queue: queue, atOnce: atOnce, early: early, factor: 1, deleting: map[volume.ID]retained.Asleep{},
+		ctx: ctx, metrics: m, log: log, index: index, atOnce: atOnce, early: early, factor: 1, deleting: map[volume.ID]bool{},
 		attached: newAttachments(), making: lifespan.NewMaking(), failed: newLineLimit(1, failedInterval),
 		broken: newLineLimit(afterlifeBurst, afterlifeAgain), started: time.Now(),
 	}
 }
 
-// take hands over what is known of a volume that gets an actor.
-func (r *retention) take(id volume.ID) (retained.Asleep, bool) {
-	taken, ok := r.queue.Take(id)
-	if ok {
-		r.queueChanged()
-	}
-	return taken, ok
-}
-
 // add takes a volume that went to sleep. One that could not be deleted is tried again after a while.
 func (r *retention) add(left resting) {
-	if left.failed == nil {
-		if left.record.Phase == volume.Retained && r.attached.holds(left.record.ID) {
-			r.queue.Keep(*left.record)
-		} else {
-			r.queue.Push(*left.record)
-		}
-		if left.size != (volume.Size{}) {
-			r.queue.Measured(left.record.ID, left.record.Unpublished, left.size)
-		}
-	} else {
+	var then time.Time
+	if left.failed != nil {
 		if left.tries == 1 && r.ctx.Err() == nil {
 			r.logFailed(left)
 		}
-		r.queue.Postpone(*left.record, time.Now().Add(deleteBackoff.After(left.tries)), left.tries)
+		then = time.Now().Add(deleteBackoff.After(left.tries))
 	}
+	r.index.Rest(*left.record, then, left.tries)
+	r.index.Keep(left.record.ID, r.attached.holds(left.record.ID))
 	r.deleteDue()
 }
 
@@ -136,13 +121,13 @@ func (r *retention) logFailed(left resting) {
 
 // ended notes that the deletion of a volume has ended, if it was ordered, and whether it succeeded.
 func (r *retention) ended(id volume.ID, deleted bool) {
-	was, ok := r.deleting[id]
+	again, ok := r.deleting[id]
 	if !ok {
 		return
 	}
 	delete(r.deleting, id)
 	r.making.End(id, deleted)
-	if was.Tries > 0 {
+	if again {
 		r.retrying--
 	}
 	r.deleteDue()
@@ -155,7 +140,7 @@ func (r *retention) pressure(m *messages.Pressure) {
 	r.asking = r.asking && !m.Answers
 	r.making.Measured(m.Lacking, m.Short, m.Came, m.Answers, m.Erased...)
 	r.judged(r.making.Judge(m.Factor < 1))
-	r.queue.Recheck()
+	r.index.Recheck()
 	r.deleteDue()
 }
 
@@ -172,15 +157,15 @@ func (r *retention) due() {
 func (r *retention) deleteDue() {
 	for range deletionSlice {
 		now := time.Now()
-		retry, _ := r.queue.Resume(now)
+		retry, _ := r.index.Resume(now)
 		factor := r.factor
 		if r.owed {
 			factor = 0
 		}
 		settled, full := r.making.Settled(), len(r.deleting) >= r.atOnce || r.ctx.Err() != nil
 		look := outlook{
-			now: now, queue: r.queue, factor: factor, scarcer: r.scarcer, atBrink: r.making.AtBrink(),
-			mayGoEarly: settled || r.making.Lacks() && r.making.MayBegin(r.queue.Len()),
+			now: now, index: r.index, factor: factor, scarcer: r.scarcer, atBrink: r.making.AtBrink(),
+			mayGoEarly: settled || r.making.Lacks() && r.making.MayBegin(r.index.Listed()),
 			mayBreak:   settled || r.making.LacksBrink(),
 			full:       full, retry: retry,
 		}
@@ -198,27 +183,26 @@ func (r *retention) deleteDue() {
 			r.stopEarly()
 		}
 		r.setTimer(decision.at)
-		r.queueChanged()
+		r.changed()
 		return
 	}
 	r.tick(&deletionDue{})
-	r.queueChanged()
+	r.changed()
 }
 
 // start orders the deletion that was decided.
 func (r *retention) start(d decision) {
-	chosen := r.queue.TakeChosen(d.chosen)
+	chosen := r.begin(d.chosen.ID(), d.cause == roomIsNeeded || d.cause == nothingElse)
 	reason := d.cause.reason(chosen.Record, r.scarcer)
 	if reason == volume.ForFloor {
 		r.breakGuarantee(chosen)
 	}
 	r.owed = false
-	r.begin(chosen, d.cause == roomIsNeeded || d.cause == nothingElse)
-	r.delete(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
+	r.delete(chosen, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
 }
 
 // breakGuarantee says that a volume goes which was not to go early.
-func (r *retention) breakGuarantee(chosen retained.Asleep) {
+func (r *retention) breakGuarantee(chosen retained.Known) {
 	pinned := chosen.Hold.Kind == volume.Pinned
 	r.metrics.GuaranteeBroken(pinned)
 	guarantee := "it is younger than --min-lifespan"
@@ -233,14 +217,16 @@ func (r *retention) breakGuarantee(chosen retained.Asleep) {
 	})
 }
 
-// begin notes that the deletion of a volume begins, which is not in the queue any more, and whether it
-// goes early to make room.
-func (r *retention) begin(chosen retained.Asleep, early bool) {
-	r.deleting[chosen.ID] = chosen
+// begin notes that the deletion of a volume is ordered, and whether it goes early to make room. It returns what is
+// known of the volume.
+func (r *retention) begin(id volume.ID, early bool) retained.Known {
+	chosen := r.index.Order(id)
+	r.deleting[id] = chosen.Tries > 0
 	if chosen.Tries > 0 {
 		r.retrying++
 	}
-	r.making.Begin(chosen.ID, chosen.Size, early)
+	r.making.Begin(id, chosen.Size, early)
+	return chosen
 }
 
 // ask asks how much space there is once the data of deleted volumes is erased. That is erased
@@ -264,11 +250,11 @@ func (r *retention) setTimer(due time.Time) {
 	r.timer, r.timerAt = time.AfterFunc(time.Until(due), func() { r.tick(&deletionDue{}) }), due
 }
 
-// queueChanged sets the metrics, and asks for sizes that are missing.
-func (r *retention) queueChanged() {
-	r.metrics.DeletionsFailing(r.queue.Waiting() + r.retrying)
-	r.metrics.RetainedBytes(uint64(r.queue.Bytes()))
-	r.metrics.RetainedUnmeasured(r.queue.Unmeasured())
+// changed sets the metrics, and asks for sizes that are missing.
+func (r *retention) changed() {
+	r.metrics.DeletionsFailing(r.index.Waiting() + r.retrying)
+	r.metrics.RetainedBytes(uint64(r.index.Bytes()))
+	r.metrics.RetainedUnmeasured(r.index.Unmeasured())
 	r.askSizes()
 }
 

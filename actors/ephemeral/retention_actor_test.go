@@ -27,9 +27,9 @@ func quietSystem() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 }
 
-func newTestRetention(queue *retained.Queue, early bool, m *metrics.Metrics) *retention {
-	s := newRetention(context.Background(), queue, maxDeletions, early, m, logr.Discard())
-	s.delete = func(volume.Record, *messages.DeleteVolume) {}
+func newTestRetention(index *retained.Index, early bool, m *metrics.Metrics) *retention {
+	s := newRetention(context.Background(), index, maxDeletions, early, m, logr.Discard())
+	s.delete = func(retained.Known, *messages.DeleteVolume) {}
 	s.measureDisk = func() {}
 	s.measureSizes = func(*messages.MeasureSizes) {}
 	return s
@@ -46,8 +46,10 @@ func spawnRetention(tb testing.TB, system *actor.ActorSystem, s *retention, opti
 		case *putToSleep:
 			s.add(resting{record: &m.record})
 		case *takeOut:
-			s.take(m.id)
+			s.index.Forget(m.id)
+			s.changed()
 		case *deletionEnded:
+			s.index.Forget(m.id)
 			s.ended(m.id, true)
 		case *messages.Pressure:
 			s.pressure(m)

@@ -121,12 +121,12 @@ type retentionTest struct {
 func withRetention(t *testing.T, volumes, unmeasured int, test func(q retentionTest)) {
 	const blocks, block = 100, 512
 	synctest.Test(t, func(t *testing.T) {
-		withQueue(t, retained.Queue{}, func(queue *retained.Queue) {
+		withQueue(t, retained.Index{}, func(index *retained.Index) {
 			for i := range volumes {
 				record := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i-volumes)*time.Minute), testLifespan)
-				queue.Push(record)
+				index.Put(record)
 				if i < unmeasured {
-					queue.Measured(record.ID, record.Unpublished, volume.Size{Bytes: blocks * block, Inodes: 1})
+					index.Measured(record.ID, record.Unpublished, volume.Size{Bytes: blocks * block, Inodes: 1})
 				}
 			}
 		}, test)
@@ -134,13 +134,13 @@ func withRetention(t *testing.T, volumes, unmeasured int, test func(q retentionT
 }
 
 // withQueue runs a test with a queue that fill fills.
-func withQueue(t *testing.T, queue retained.Queue, fill func(*retained.Queue), test func(q retentionTest)) {
+func withQueue(t *testing.T, index retained.Index, fill func(*retained.Index), test func(q retentionTest)) {
 	t.Helper()
 	system := quietSystem()
 	q := retentionTest{root: system.Root, evicted: &list[volume.ID]{}, asked: &list[struct{}]{}}
-	fill(&queue)
-	sleeping := newTestRetention(&queue, true, metrics.New("test", ""))
-	sleeping.delete = func(r volume.Record, _ *messages.DeleteVolume) { q.evicted.add(r.ID) }
+	fill(&index)
+	sleeping := newTestRetention(&index, true, metrics.New("test", ""))
+	sleeping.delete = func(chosen retained.Known, _ *messages.DeleteVolume) { q.evicted.add(chosen.ID) }
 	sleeping.measureDisk = func() { q.asked.add(struct{}{}) }
 	q.retention = spawnRetention(t, system, sleeping)
 	test(q)

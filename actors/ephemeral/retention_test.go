@@ -523,9 +523,9 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		system := quietSystem()
 		pid := system.NewLocalPID(retentionName)
-		var queue retained.Queue
+		var index retained.Index
 		for i := range rounds + 1 {
-			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i)*time.Minute), testLifespan))
+			index.Put(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i)*time.Minute), testLifespan))
 		}
 		overtakes := make(chan struct{})
 		ticks := 0
@@ -540,8 +540,8 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 				next(c, envelope)
 			}
 		})
-		sleeping := newTestRetention(&queue, false, metrics.New("test", ""))
-		sleeping.delete = func(r volume.Record, _ *messages.DeleteVolume) { system.Root.Send(pid, &deletionEnded{r.ID}) }
+		sleeping := newTestRetention(&index, false, metrics.New("test", ""))
+		sleeping.delete = func(r retained.Known, _ *messages.DeleteVolume) { system.Root.Send(pid, &deletionEnded{r.ID}) }
 		spawnRetention(t, system, sleeping, gate)
 		time.Sleep(testLifespan - time.Second)
 		for range rounds {

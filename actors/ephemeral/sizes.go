@@ -162,9 +162,9 @@ type sizesDue struct{}
 func (r *retention) sizesMeasured(m *messages.SizesMeasured) {
 	r.sizesAsked = !m.Done
 	for _, size := range m.Sizes {
-		r.queue.Measured(size.ID, size.Unpublished, size.Size)
+		r.index.Measured(size.ID, size.Unpublished, size.Size)
 	}
-	if m.Done && r.queue.Unmeasured() == 0 {
+	if m.Done && r.index.Unmeasured() == 0 {
 		r.sizesKnown = time.Now()
 	}
 	r.deleteDue() // a namespace may be known now to retain too much
@@ -178,7 +178,7 @@ func (r *retention) sizesDue() {
 
 // askSizes asks for the sizes of the next volumes whose size is not known.
 func (r *retention) askSizes() {
-	unmeasured := r.queue.Unmeasured()
+	unmeasured := r.index.Unmeasured()
 	if r.sizesAsked || unmeasured == 0 {
 		return
 	}
@@ -196,7 +196,7 @@ func (r *retention) askSizes() {
 // are none, a larger number of those that the start has found.
 func (r *retention) nextSizes() *messages.MeasureSizes {
 	m := &messages.MeasureSizes{Volumes: make([]volume.Record, 0, maxSizes)}
-	for next := range r.queue.NextUnmeasured(maxBacklogSizes) {
+	for next := range r.index.NextUnmeasured(maxBacklogSizes) {
 		backlog := next.Unpublished.Before(r.started)
 		if len(m.Volumes) == 0 {
 			m.Backlog = backlog

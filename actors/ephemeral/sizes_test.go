@@ -108,13 +108,13 @@ func withSizes(t *testing.T, g *fakeUsage, asleep int, limit int, test func(s si
 			environment: &environment{System: &actors.System{Workers: s.workers}, ctx: ctx, calls: s.calls}, usage: g, supervisor: s.retention,
 		}
 		asked := system.Root.Spawn(measuring.props())
-		var queue retained.Queue
+		var index retained.Index
 		for i := range asleep {
-			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan))
+			index.Put(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan))
 		}
 		time.Sleep(g.age)
-		sleeping := newTestRetention(&queue, false, s.metrics)
-		sleeping.delete = func(r volume.Record, _ *messages.DeleteVolume) {
+		sleeping := newTestRetention(&index, false, s.metrics)
+		sleeping.delete = func(r retained.Known, _ *messages.DeleteVolume) {
 			s.evicted.add(r.ID)
 			s.root.Send(s.retention, &deletionEnded{r.ID})
 		}

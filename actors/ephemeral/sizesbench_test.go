@@ -53,17 +53,17 @@ func benchmarkSizes(b *testing.B, asleep bool) {
 		usage:       g, supervisor: system.NewLocalPID(retentionName),
 	}
 	asked := root.Spawn(measuring.props())
-	var queue retained.Queue
+	var index retained.Index
 	if asleep {
 		for i := range records {
-			queue.Push(records[i])
+			index.Put(records[i])
 		}
 	}
-	later := records[queue.Len():]
+	later := records[index.Len():]
 	b.ReportAllocs()
 	b.ResetTimer()
 	began := cpuTime(b)
-	sleeping := newTestRetention(&queue, false, metrics.New("test", ""))
+	sleeping := newTestRetention(&index, false, metrics.New("test", ""))
 	sleeping.measureSizes = func(m *messages.MeasureSizes) { root.Send(asked, m) }
 	retention := spawnRetention(b, system, sleeping)
 	for i := range later {

@@ -142,8 +142,6 @@ func (v *volumeActor) request(c actor.Context, m messages.Request) {
 		v.purge(c, m)
 	case *messages.HoldVolume:
 		v.hold(c, m)
-	case *messages.DescribeVolume:
-		v.describe(m)
 	case *messages.OwnVolume:
 		v.own(c, m)
 	case *messages.ProlongVolume:
@@ -181,6 +179,9 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 	route := m.Route()
 	switch running := v.running; {
 	case !route.Deadline.IsZero() && !time.Now().Before(route.Deadline):
+		if running == nil {
+			v.tell(c) // it may have been a publish
+		}
 		m.Fail(context.DeadlineExceeded) // the caller does not wait any more
 	case running == nil:
 		op.origin, op.waiting = route.Origin, []messages.Reply[struct{}]{reply}
@@ -224,7 +225,7 @@ func isAside(m messages.Request) bool {
 // changes reports whether a request may change the volume.
 func changes(m messages.Request) bool {
 	switch m.(type) {
-	case *messages.DescribeVolume, *messages.VolumeStats:
+	case *messages.VolumeStats:
 		return false
 	}
 	return true

@@ -64,6 +64,7 @@ func (v *volumeActor) start(c actor.Context, op *operation) {
 		root.Send(self, &finished{})
 	})
 	if err != nil {
+		v.tell(c)
 		for _, waiting := range op.waiting {
 			waiting.Fail(err)
 		}
@@ -71,6 +72,11 @@ func (v *volumeActor) start(c actor.Context, op *operation) {
 		return
 	}
 	v.running = op
+}
+
+// tell tells the owner of all volumes what is known of this one, before a caller hears of it.
+func (v *volumeActor) tell(c actor.Context) {
+	c.Send(c.Parent(), &messages.VolumeIs{ID: v.id, Record: v.record, After: v.publish})
 }
 
 // finish takes over what an operation left, and answers the callers that wait for it. A restarted
@@ -100,9 +106,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
 		v.deletionOrdered, v.deletionFailed, v.deletionTries = false, nil, 0
 	}
-	if volume.PhaseOf(v.record) == volume.Retained && !op.deletes && !v.deletionOrdered {
-		c.Send(c.Parent(), &messages.RetainedAs{Record: *v.record, After: v.publish})
-	}
+	v.tell(c)
 	for _, waiting := range op.waiting {
 		waiting.Send(struct{}{}, err)
 	}

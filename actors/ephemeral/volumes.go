@@ -23,8 +23,8 @@ const (
 // there may be thousands, and calls wait for the supervisor.
 const podsBatch = 128
 
-// volumes owns all volumes of the node: those that are awake have an actor, the others sleep. It is
-// the supervisor's [actors.Kind], and acts only in the supervisor's turn.
+// volumes owns all volumes of the node, in one index. Those that are awake have an actor beside it, the others
+// sleep. It is the supervisor's [actors.Kind], and acts only in the supervisor's turn.
 type volumes struct {
 	*environment
 	supervisor *actors.Supervisor
@@ -34,13 +34,8 @@ type volumes struct {
 	leases     *leases
 	pins       *pins
 	tenantPods *tenantPods
-	// visited are the retained volumes that are awake: those that do not sleep yet, and those whose
-	// request leaves them retained, such as an unpublish that the kubelet repeats.
-	visited map[volume.ID]retained.Asleep
-	// visits counts their changes.
-	visits uint64
-	// publishes are the last ones of the volumes that are awake, until one has ended.
-	publishes map[volume.ID]*messages.PublishVolume
+	// index has all volumes, from the first publish to the tombstone.
+	index *retained.Index
 	// recovered are the volumes that are awake at the start, pinned those that are pinned then.
 	recovered, pinned []volume.Record
 	// setPodsError takes why the kubelet's pods cannot be seen; nil when they can.
@@ -59,7 +54,7 @@ type resting struct {
 	// is how often in a row.
 	failed error
 	tries  int
-	// size is what the volume takes, if that is known and has not changed.
+	// size is what a volume that wakes takes, if that is known.
 	size volume.Size
 }
 
@@ -75,10 +70,10 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	v.retention.tick = func(m any) { v.Root.Send(s.Self(), m) }
 	v.retention.measureDisk = func() { v.Root.Send(v.diskActor, &messages.MeasureDisk{}) }
 	v.retention.measureSizes = func(m *messages.MeasureSizes) { v.Root.Send(v.Single(sizesName), m) }
-	v.retention.delete = func(r volume.Record, m *messages.DeleteVolume) {
-		v.leases.lose(r.ID, errDeleted(r.ID, m.Reason))
-		v.pins.drop(r.ID)
-		s.Wake(r.ID, resting{record: &r, size: v.retention.deleting[r.ID].Size}, m)
+	v.retention.delete = func(chosen retained.Known, m *messages.DeleteVolume) {
+		v.leases.lose(chosen.ID, errDeleted(chosen.ID, m.Reason))
+		v.pins.drop(chosen.ID)
+		s.Wake(chosen.ID, resting{record: &chosen.Record, size: chosen.Size}, m)
 	}
 	v.pins.tick = func() { v.Root.Send(s.Self(), &pinOver{}) }
 	for i := range v.pinned {
@@ -89,6 +84,7 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	s.Spawn(sizesName, v.sizes.props())
 	v.attachAll()
 	for i := range v.recovered {
+		v.index.Set(v.recovered[i].ID, &v.recovered[i], nil)
 		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]}, &messages.Resume{})
 	}
 	v.recovered = nil
@@ -115,20 +111,32 @@ func (v *volumes) Idle(id volume.ID, state any) {
 // Sleep puts a volume to sleep, if it is known.
 func (v *volumes) Sleep(id volume.ID, state any) {
 	left := state.(resting)
-	if left.record != nil && left.record.Unpublished.Equal(v.visited[id].Unpublished) {
-		left.size = v.visited[id].Size
-	}
-	v.endVisit(id)
-	delete(v.publishes, id)
 	if left.record == nil {
+		v.index.Forget(id)
 		v.pins.drop(id)
 		if source, ok := v.retention.detach(id); ok {
 			v.pins.detach(source.ID)
 		}
 		return
 	}
-	v.pins.set(*left.record, left.size)
+	was, _ := v.index.Look(id)
+	v.pins.set(*left.record, was.Size)
 	v.retention.add(left)
+}
+
+// is takes over what a volume says of itself.
+func (v *volumes) is(m *messages.VolumeIs) {
+	v.index.Set(m.ID, m.Record, m.After)
+	if known, rests := v.look(m.ID); rests {
+		v.pins.set(known.Record, known.Size)
+	}
+	v.retention.changed()
+}
+
+// look returns what is known of a volume, and whether it rests; see [retained.Known].
+func (v *volumes) look(id volume.ID) (known retained.Known, rests bool) {
+	known, _ = v.index.Look(id)
+	return known, known.Rests()
 }
 
 // Receive handles what concerns all volumes.
@@ -161,8 +169,8 @@ func (v *volumes) Receive(c actor.Context) {
 		v.listAwake(m)
 	case *messages.CountHoldings:
 		v.countHoldings(m)
-	case *messages.RetainedAs:
-		v.retainedAs(m)
+	case *messages.VolumeIs:
+		v.is(m)
 	case *messages.BeginReading:
 		v.beginReading(m)
 	case *messages.EndReading:
@@ -175,7 +183,7 @@ func (v *volumes) Receive(c actor.Context) {
 func (v *volumes) findUnknown(m *messages.FindUnknown) {
 	var unknown []volume.Place
 	for _, p := range m.Places {
-		if !v.supervisor.IsAwake(p.ID) && !v.retention.queue.Has(p) {
+		if !v.supervisor.IsAwake(p.ID) && !v.index.Has(p) {
 			unknown = append(unknown, p)
 		}
 	}
@@ -204,10 +212,7 @@ func (v *volumes) podsSeen(m *messages.PodsSeen) {
 
 // published leaves out the volumes that are being deleted.
 func (v *volumes) published(active []volume.ID) []volume.ID {
-	return slices.DeleteFunc(active, func(id volume.ID) bool {
-		_, deleting := v.retention.deleting[id]
-		return deleting
-	})
+	return slices.DeleteFunc(active, v.index.IsGoing)
 }
 
 // lookForPods lets the first of the volumes look, and then gives way to the messages that have come

@@ -241,7 +241,7 @@ func (i *instance) startNode(context.Context) error {
 		Fair:             i.o.pressureOrder == fairOrder,
 		MaxRetained:      i.promises.maxRetained(),
 		PressureInterval: i.o.pruneInterval,
-		RetainedGrew:     scaleGC,
+		Resized:          scaleGC,
 		Published:        i.published,
 		AskOwner:         func(r volume.Record) bool { return i.uplink.Load().Ask(r) },
 		EraseParallel:    i.o.eraseParallel,
@@ -295,10 +295,10 @@ func (i *instance) published(r volume.Record) {
 	}
 }
 
-// scaleGC sets the garbage collector's target as the queue of retained volumes grows. GOGC in the
-// environment overrides it; a GOMEMLIMIT holds beside it.
-func scaleGC(queue int) {
+// scaleGC sets the garbage collector's target as the index of volumes grows. GOGC in the environment
+// overrides it; a GOMEMLIMIT holds beside it.
+func scaleGC(index int) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(retained.GCPercent(queue))
+		debug.SetGCPercent(retained.GCPercent(index))
 	}
 }

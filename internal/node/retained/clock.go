@@ -56,14 +56,6 @@ func (c *clock) time(since int64) time.Time {
 	return c.base.Add(time.Duration(since) - c.base.Sub(c.origin))
 }
 
-// first returns a time that was kept as it reads by the wall clock of the first one.
-func (c *clock) first(since int64) time.Time {
-	if since == never {
-		return time.Time{}
-	}
-	return c.origin.Add(time.Duration(since))
-}
-
 // since returns t as what keep would return, and keeps nothing.
 func (c *clock) since(t time.Time) int64 {
 	if c.origin.IsZero() {

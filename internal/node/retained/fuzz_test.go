@@ -2,7 +2,6 @@ package retained
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -14,9 +13,9 @@ import (
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
-// FuzzQueue does what the bytes say, three for each step, to a queue and to a plain list, and
+// FuzzIndex does what the bytes say, three for each step, to a queue and to a plain list, and
 // compares them.
-func FuzzQueue(f *testing.F) {
+func FuzzIndex(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 1, 2, 2, 20, 3, 1, 30, 4, 4, 3, 0, 0, 2, 1, 0, 3, 0, 0}, 0.5)
 	f.Add([]byte{0, 1, 1, 0, 73, 2, 0, 138, 3, 0, 203, 4, 3, 33, 2, 3, 97, 0, 3, 128, 0}, 0.5)
 	f.Add([]byte{0, 1, 1, 7, 0, 0, 4, 9, 1, 8, 18, 1, 12, 25, 0, 7, 0, 0, 3, 1, 9, 11, 10, 2}, 0.5)
@@ -25,7 +24,7 @@ func FuzzQueue(f *testing.F) {
 			return
 		}
 		lifespans := []time.Duration{0, 1, time.Hour, math.MaxInt64/2 - 1, math.MaxInt64 / 2}
-		q := newQueue(t)
+		q := &Index{}
 		list := map[volume.ID]volume.Record{}
 		for ; len(steps) >= 3; steps = steps[3:] {
 			id := volume.ID("v" + string('0'+steps[1]%8))
@@ -41,10 +40,10 @@ func FuzzQueue(f *testing.F) {
 				if steps[2]%2 == 1 {
 					r.Published = epoch.Add(time.Duration(steps[2]) * time.Second)
 				}
-				q.Push(r)
+				q.Put(r)
 				list[id] = r
 			case 2:
-				got, ok := q.Take(id)
+				got, ok := take(q, id)
 				want, known := list[id]
 				if ok != known || !got.Unpublished.Equal(want.Unpublished) {
 					t.Fatalf("took %+v, %t, want %+v", got, ok, want)
@@ -71,7 +70,7 @@ func FuzzQueue(f *testing.F) {
 }
 
 // checkNext compares the head of a queue with the least of a list.
-func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor float64) {
+func checkNext(t *testing.T, q *Index, list map[volume.ID]volume.Record, factor float64) {
 	t.Helper()
 	var all []volume.Record
 	for _, r := range list {
@@ -97,7 +96,7 @@ func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor 
 	if !ok || got.ID != want.ID || !deadline.Equal(due(want)) {
 		t.Fatalf("next is %s at %v, want %s at %v", got.ID, deadline, want.ID, due(want))
 	}
-	q.Push(got.Record)
+	q.Put(got.Record)
 }
 
 // FuzzNames looks for names that do not come back, and for a name that is found in place of
@@ -107,17 +106,14 @@ func FuzzNames(f *testing.F) {
 	f.Add("csi-", strings.Repeat("-", 36), "", "csi-0")
 	f.Add(string(volume.KubeletID(kubeletPod, "v")), kubeletPod, "job-1", "v")
 	f.Fuzz(func(t *testing.T, id, pod, podName, other string) {
-		table := &table{}
+		x := &Index{}
 		want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), PodName: podName, VolumeName: other}.Retain(epoch, time.Hour)
-		n := table.insert(&want)
-		if got := table.record(n); !reflect.DeepEqual(got, want) {
+		x.Put(want)
+		if got, ok := x.Look(volume.ID(id)); !ok || !reflect.DeepEqual(got.Record, want) {
 			t.Errorf("%+v came back as %+v", want, got)
 		}
-		if table.find(volume.ID(id)) != n {
-			t.Errorf("%q is not found", id)
-		}
-		if found := table.find(volume.ID(other)); (found == n) != (other == id) {
-			t.Errorf("looked for %q, found %d, and %q is %d", other, found, id, n)
+		if _, found := x.Look(volume.ID(other)); found != (other == id) {
+			t.Errorf("looked for %q, found %t, and there is %q", other, found, id)
 		}
 	})
 }
@@ -127,32 +123,27 @@ func FuzzOwners(f *testing.F) {
 	f.Add("nightly-29000000-x7k2p", uids[0], "Job", "nightly-29000000", uids[1], "nightly-29000000", "17")
 	f.Add("p", "", "Custom", "", "not a UUID", "job", "")
 	f.Add("", "", "", "", "", "", "")
-	full := &table{} // of spaces and groups
-	for i := range maxGroups {
-		full.spaces.use(space{namespace: fmt.Sprint(i)})
-		full.groups.use(group{volumeName: fmt.Sprint(i)})
-	}
 	f.Fuzz(func(t *testing.T, podName, namespaceUID, kind, name, uid, job, index string) {
 		confirmed := volume.Owner{
 			Verdict: volume.Confirmed, NamespaceUID: namespaceUID, Kind: kind, Name: name, UID: uid, Job: job, JobIndex: index,
 		}
-		for i, table := range []*table{{}, full, {}, full, {}, full} {
-			owner := []volume.Owner{confirmed, {}, {Verdict: volume.Denied}}[i/2]
+		x := &Index{}
+		for _, owner := range []volume.Owner{confirmed, {}, {Verdict: volume.Denied}} {
 			want := volume.Record{ID: "v", Pod: "p", PodName: podName, Owner: owner}.Retain(epoch, time.Hour)
-			n := table.insert(&want)
-			if got := table.record(n); !reflect.DeepEqual(got, want) {
-				t.Errorf("%+v came back as %+v", want, got)
+			x.Put(want)
+			if got, _ := x.Look("v"); !reflect.DeepEqual(got.Record, want) {
+				t.Errorf("%+v came back as %+v", want, got.Record)
 			}
 			for _, s := range []volume.Selection{
 				{Job: job}, {OwnerKind: kind}, {Job: strings.TrimSuffix(podName, "-x7k2p")},
 				{Job: name}, {Job: job + "x"}, {OwnerKind: name}, {PodPrefix: name},
 			} {
-				filter := table.filter(s)
-				if got := table.space(n).mayBeIn(&s) && filter.matches(n); got != s.Selects(want) {
-					t.Errorf("%+v selects %+v: %t", s, want, got)
+				if page, _ := x.Newest(s, 1); (len(page) == 1) != s.Selects(want) {
+					t.Errorf("%+v selects %+v: %t", s, want, len(page) == 1)
 				}
 			}
-			table.remove(n)
+			x.Forget("v")
 		}
+		checkEmpty(t, x)
 	})
 }

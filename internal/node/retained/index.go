@@ -1,133 +1,347 @@
+// Package retained is the index of all inline volumes of a node, those that are in use and those that
+// are retained. A volume stays in it from its first publish to its tombstone. It knows which retained
+// volume goes next, how long one that could not be deleted has to wait, and what the volumes take on
+// the disk. It lists them, the newest first, for people.
+//
+// It is a map of structs. A node may retain a million volumes, so a struct is small; see entry. The
+// package does no I/O, starts no goroutine and never asks for the time.
 package retained
 
 import (
-	"cmp"
-	"slices"
-	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
-// index holds the retained volumes of each [space] by [volume.Key]. It costs at most 4 bytes for
-// each volume.
+// Index holds the volumes and knows which one goes next. The zero Index is empty and ready to use. Its
+// exported fields do not change once it holds volumes. It is not safe for concurrent use.
 //
-// The volumes whose spaces are in their texts, because there are too many, share one list. The zero
-// index is empty and ready to use.
-type index struct {
-	// table has the entries.
-	table *table
-	// lists has the list of each space, by the number of the space; nil for a space that has none. named
-	// has those of each namespace.
-	lists []*list
-	named map[string][]*list
-	// changes counts them.
-	changes  uint64
-	holdings holdings
+// A volume goes only while it is at rest: retained, without an actor, attached to no pod, and not
+// postponed. Volumes go in this order:
+//
+//  1. those whose time is over ([Index.Over]);
+//  2. of a namespace that retains more than it may ([Index.Surplus]): its own, in the order that
+//     follows here;
+//  3. when room is needed ([Index.Early]): the released ones, those of pods that Succeeded, then all
+//     others. Among these it is the deadline under the pressure factor that counts, or, in a fair
+//     index, how much the namespace retains;
+//  4. when that was not enough ([Index.Guaranteed]): those that are younger than MinLifespan, then
+//     the pinned ones.
+type Index struct {
+	// Resized, if set, is called whenever the number of volumes has changed by [resizeStep], with about
+	// how many bytes they take.
+	Resized func(bytes int)
+	// MinLifespan is how long a volume is kept that is not released, whatever the pressure is.
+	MinLifespan time.Duration
+	// Fair: a namespace that retains more than an average one loses its oldest volume first.
+	Fair bool
+	// MaxRetained, if set, returns how much a namespace may retain. Zero bytes or inodes set no limit.
+	// It may return another limit later; see [Index.Recheck].
+	MaxRetained func(namespace string) volume.Size
+
+	// digits has the volumes with a kubelet's ID, by its digits, texts all others.
+	digits map[[idBytes]byte]*entry
+	texts  map[volume.ID]*entry
+	sized  int // how many volumes there were when Resized was called last
+	clock  clock
+	groups pool[group]
+	fates  pool[fate]
+	holds  pool[holdTexts]
+
+	// These have the volumes at rest.
+	classes   classes
+	postponed order
+	// These have the retained volumes, except those that are about to be published or deleted.
+	lists      map[space]*list
+	namespaces map[string]*namespace
+	tenants    tenants
+	changes    uint64
+	listed     int
+	unmeasured []*entry // those without a size
+	bytes      int64    // the sum of the others' sizes
 }
 
-// list has the volumes of one space.
-type list struct {
-	blocks
-	space *space
-	place int // of its holding, from 1 on; 0 if that has not been counted
-	// changed: it is among the lists to be counted.
-	changed bool
+// Known is what the index knows of a volume.
+type Known struct {
+	volume.Record
+	Size  volume.Size // zero if it is not known: the data directory has at least its own inode
+	Tries int         // how often the volume could not be deleted
+	// Wanted: a publish was asked for whose outcome is not known. Going: its deletion was ordered.
+	Wanted, Going bool
 }
 
-const blockOverhead = int(unsafe.Sizeof(block{}))
+// Rests reports whether the volume is retained, or waits to be deleted again, and is neither to be published nor being
+// deleted. A pod uses any other one, or it is about to change.
+func (k *Known) Rests() bool {
+	return (k.Phase == volume.Retained || k.Phase == volume.Deleting) && !k.Wanted && !k.Going
+}
 
-// list returns the list that has, or is to have, an entry.
-func (x *index) list(n number) *list {
-	at := x.table.group(n).space
-	for int(at) >= len(x.lists) {
-		x.lists = append(x.lists, nil)
+// Follow tells the index what the wall clock shows now. The times that it returns go by that: after a step of the
+// wall clock all of them are as far from now as they were before. It costs a subtraction. The caller does so before
+// it asks for what people see; deadlines do not need it.
+func (x *Index) Follow(now time.Time) {
+	if x.clock.follow(now) {
+		x.changes++
 	}
-	l := x.lists[at]
-	if l == nil {
-		if x.named == nil {
-			x.named = map[string][]*list{}
-		}
-		l = &list{space: x.table.spaces.value(at)}
-		x.lists[at] = l
-		x.named[l.space.namespace] = append(x.named[l.space.namespace], l)
+}
+
+// Look returns what is known of a volume. ok is false for one that is not known, and for one of which
+// nothing is known but that it is wanted.
+func (x *Index) Look(id volume.ID) (k Known, ok bool) {
+	e := x.find(id)
+	if e == nil || e.phase() == volume.Unknown {
+		return Known{}, false
 	}
-	return l
+	return x.known(e), true
 }
 
-func (x *index) insert(t *table, n number) {
-	x.table = t
-	l := x.list(n)
-	l.insert(x.find(l, n), n)
-	x.changes++
-	x.holdings.change(l)
+func (x *Index) known(e *entry) Known {
+	k := Known{Record: x.record(e), Size: e.size(), Wanted: e.wanted, Going: e.going}
+	if e.rare != nil {
+		k.Tries = e.rare.tries
+	}
+	return k
 }
 
-func (x *index) remove(n number) {
-	l := x.list(n)
-	l.remove(x.find(l, n))
-	x.changes++
-	if l.length > 0 {
-		x.holdings.change(l)
+// Has reports whether the index has the volume, as one of that pod.
+func (x *Index) Has(p volume.Place) bool {
+	e := x.find(p.ID)
+	return e != nil && e.podUID() == p.Pod
+}
+
+// Len returns the number of volumes, Listed how many of them the lists contain.
+func (x *Index) Len() int    { return len(x.digits) + len(x.texts) }
+func (x *Index) Listed() int { return x.listed }
+
+// IsListed reports whether the lists contain a volume, IsGoing whether its deletion was ordered.
+func (x *Index) IsListed(id volume.ID) bool {
+	e := x.find(id)
+	return e != nil && e.isListed()
+}
+
+func (x *Index) IsGoing(id volume.ID) bool {
+	e := x.find(id)
+	return e != nil && e.going
+}
+
+// Put adds a volume that is at rest, or takes over its record; see [Index.Set].
+func (x *Index) Put(r volume.Record) {
+	e := x.add(r.ID, r.Pod)
+	x.change(e, func() {
+		x.fill(e, &r)
+		e.rest(time.Time{}, 0)
+	})
+}
+
+// Set takes over the record of a volume that has an actor; nil if nothing is known of it any more. after is
+// the last publish that the actor has seen: while [Index.Publish] was told of a later one it changes nothing.
+//
+// The size of a volume is known until its record says that it was unpublished at another time. The index does
+// not keep the targets of a retained volume, which has none. The Unpublished times of all records must carry
+// a monotonic clock reading, or none of them: times of both kinds have no common order when the wall clock was
+// stepped.
+func (x *Index) Set(id volume.ID, r *volume.Record, after any) {
+	e := x.find(id)
+	if e != nil && e.wanted && e.rare.publish != after || e == nil && r == nil {
 		return
 	}
-	x.holdings.drop(l)
-	x.lists[x.table.group(n).space] = nil
-	namespace := l.space.namespace
-	x.named[namespace] = slices.DeleteFunc(x.named[namespace], func(other *list) bool { return other == l })
-	if len(x.named[namespace]) == 0 {
-		delete(x.named, namespace)
+	if r == nil {
+		r = &volume.Record{ID: id, Pod: e.podUID()}
+	}
+	e = x.add(id, r.Pod)
+	x.change(e, func() {
+		e.awake, e.going = true, e.going && !r.Phase.Live()
+		e.decided()
+		x.fill(e, r)
+	})
+}
+
+// Rest notes that the actor of a volume has ended, and takes over its record if Set has not been told the same. tries
+// is how often in a row the volume could not be deleted; if it could not, it does not go before then, whatever its
+// deadline is. A record in phase [volume.Deleting], whose deletion a crash interrupted, is due at once.
+func (x *Index) Rest(r volume.Record, then time.Time, tries int) {
+	e := x.add(r.ID, r.Pod)
+	if e.isListed() && r.Phase == volume.Retained && e.since == x.clock.since(r.Unpublished) {
+		x.move(e, func() { e.rest(then, tries) })
+		return
+	}
+	x.change(e, func() {
+		x.fill(e, &r)
+		e.rest(then, tries)
+	})
+}
+
+// Wake notes that a volume has an actor: it does not go until [Index.Rest].
+func (x *Index) Wake(id volume.ID) {
+	if e := x.find(id); e != nil {
+		x.move(e, func() {
+			e.awake = true
+			e.postpone(time.Time{}, 0)
+		})
 	}
 }
 
-// find returns where an entry is in its list, or where it is to be.
-func (x *index) find(l *list, n number) position {
-	if l.length > 0 && x.table.before(l.last(), n) {
-		return l.end() // most are inserted there
+// Keep says whether a pod has a volume attached: while it has, the volume does not go.
+func (x *Index) Keep(id volume.ID, keep bool) {
+	if e := x.find(id); e != nil {
+		x.move(e, func() { e.kept = keep })
 	}
-	return l.search(func(m number) bool { return x.table.before(m, n) })
 }
 
-// since returns the position after all entries whose key is less than the given one.
-func (x *index) since(l *list, key volume.Key) position {
-	return l.search(func(m number) bool { return x.table.compareKey(m, key) < 0 })
+// Publish notes that a publish of a volume was asked for, which is compared with others by ==. Until its outcome is
+// known the volume is in no list and does not go.
+func (x *Index) Publish(p volume.Place, publish any) {
+	e := x.add(p.ID, p.Pod)
+	x.change(e, func() {
+		e.wanted = true
+		e.special().publish = publish
+	})
 }
 
-// memory returns how many bytes the index takes.
-func (x *index) memory() (bytes int) {
-	for _, l := range x.lists {
-		if l != nil {
-			bytes += l.memory() + int(unsafe.Sizeof(*l))
+// Order notes that the deletion of a volume was ordered, and returns what is known of it. From then on it is in no list.
+func (x *Index) Order(id volume.ID) Known {
+	e := x.find(id)
+	k := x.known(e)
+	x.change(e, func() { e.going, e.awake = true, true })
+	return k
+}
+
+// Forget removes a volume.
+func (x *Index) Forget(id volume.ID) {
+	e := x.find(id)
+	if e == nil {
+		return
+	}
+	x.leave(e)
+	x.release(e)
+	if key, ok := digitsOf(id); ok {
+		delete(x.digits, key)
+	} else {
+		delete(x.texts, id)
+	}
+	x.resized()
+}
+
+func (x *Index) find(id volume.ID) *entry {
+	if key, ok := digitsOf(id); ok {
+		return x.digits[key]
+	}
+	return x.texts[id]
+}
+
+// add returns the entry of a volume, which it adds if there is none.
+func (x *Index) add(id volume.ID, pod volume.PodUID) *entry {
+	if e := x.find(id); e != nil {
+		return e
+	}
+	if x.digits == nil {
+		x.digits, x.texts = map[[idBytes]byte]*entry{}, map[volume.ID]*entry{}
+		x.groups, x.fates, x.holds = pool[group]{}, pool[fate]{}, pool[holdTexts]{}
+		x.classes, x.postponed = classes{}, order{place: (*entry).classPlace, before: sooner}
+		x.lists, x.namespaces = map[space]*list{}, map[string]*namespace{}
+	}
+	e := newEntry(id, pod)
+	if key, ok := digitsOf(id); ok {
+		x.digits[key] = e
+	} else {
+		x.texts[e.rare.id] = e
+	}
+	x.resized()
+	return e
+}
+
+// change changes an entry, and move one thing of it that is nothing to the lists.
+func (x *Index) change(e *entry, how func()) {
+	x.leave(e)
+	how()
+	x.enter(e)
+}
+
+func (x *Index) move(e *entry, how func()) {
+	x.rise(e)
+	how()
+	x.settle(e)
+}
+
+// enter puts an entry where it belongs, leave takes it out of there.
+func (x *Index) enter(e *entry) {
+	if e.isListed() {
+		x.listed++
+		x.addSize(e)
+		x.list(e)
+		x.tenants.join(e)
+	}
+	x.settle(e)
+}
+
+func (x *Index) leave(e *entry) {
+	x.rise(e)
+	if e.isListed() {
+		x.listed--
+		x.dropSize(e)
+		x.unlist(e)
+		x.tenants.part(e)
+	}
+}
+
+// settle puts an entry that is at rest into the heaps, rise takes it out of them.
+func (x *Index) settle(e *entry) {
+	switch {
+	case !e.atRest():
+	case e.waits():
+		x.postponed.push(e)
+	default:
+		x.classes.push(e)
+		x.tenants.enter(e)
+	}
+}
+
+func (x *Index) rise(e *entry) {
+	switch {
+	case !e.atRest():
+	case e.waits():
+		x.postponed.remove(e)
+	default:
+		x.classes.remove(e)
+		x.tenants.leave(e)
+	}
+}
+
+// Resume ends the waits that are over at now. The next wait is over at the time that it returns; ok
+// is false when no volume waits.
+func (x *Index) Resume(now time.Time) (next time.Time, ok bool) {
+	for first := x.postponed.first(); first != nil; first = x.postponed.first() {
+		if first.rare.until.After(now) {
+			return first.rare.until, true
 		}
+		x.move(first, func() { first.rare.until = time.Time{} }) // its tries are kept
 	}
-	return bytes
+	return time.Time{}, false
 }
 
-// sortable is an entry with its time, which is expensive to look up.
-type sortable struct {
-	since int64
-	number
-}
+// Waiting returns how many volumes are postponed.
+func (x *Index) Waiting() int { return x.postponed.Len() }
 
-func (t *table) sortable(n number) sortable { return sortable{t.entry(n).since, n} }
+func sooner(a, b *entry) bool { return a.rare.until.Before(b.rare.until) }
 
-// compare orders entries by their keys.
-func (t *table) compare(a, b sortable) int {
-	if by := cmp.Compare(a.since, b.since); by != 0 {
-		return by
+const (
+	// resizeStep is by how many volumes the index grows or shrinks before it says so.
+	resizeStep = 4096
+	// volumeBytes is about what a volume takes; see the benchmark of the index.
+	volumeBytes = 360
+	// garbage is how much garbage may wait for a collection in a process with a large index: about
+	// twice the daemon's heap without the index.
+	garbage = 32 << 20
+)
+
+func (x *Index) resized() {
+	if n := x.Len(); x.Resized != nil && (n-x.sized >= resizeStep || x.sized-n >= resizeStep) {
+		x.sized = n
+		x.Resized(n * volumeBytes)
 	}
-	return strings.Compare(string(t.id(a.number)), string(t.id(b.number)))
 }
 
-// wall returns when a volume was unpublished, by the wall clock.
-func (t *table) wall(n number) time.Time { return t.unpublished(n).Round(0) }
-
-func (t *table) key(n number) volume.Key { return volume.Key{Unpublished: t.wall(n), ID: t.id(n)} }
-
-func (t *table) compareKey(n number, key volume.Key) int {
-	if by := t.wall(n).Compare(key.Unpublished); by != 0 {
-		return by
-	}
-	return strings.Compare(string(t.id(n)), string(key.ID))
-}
+// GCPercent returns the garbage collector's target ([debug.SetGCPercent]) for a process with an index of that
+// many bytes. By default the heap may double between two collections. The index hardly changes, so the room to
+// double would be wasted.
+func GCPercent(index int) int { return 100 * garbage / (garbage + index) }

@@ -12,7 +12,7 @@ import (
 func TestKept(t *testing.T) {
 	const size = 100 * sector
 	limit := volume.Size{Bytes: 250 * sector}
-	q := &Queue{Fair: true, MaxRetained: func(namespace string) volume.Size {
+	q := &Index{Fair: true, MaxRetained: func(namespace string) volume.Size {
 		if namespace == "greedy" {
 			return limit
 		}
@@ -20,7 +20,8 @@ func TestKept(t *testing.T) {
 	}}
 	kept := retained("kept", 0, time.Hour)
 	kept.Namespace = "greedy"
-	q.Keep(kept)
+	q.Put(kept)
+	q.Keep(kept.ID, true)
 	q.Measured(kept.ID, kept.Unpublished, volume.Size{Bytes: 2 * size, Inodes: 1})
 	now := epoch.Add(10 * time.Minute)
 	if _, ok := q.Surplus(now); ok {
@@ -29,23 +30,23 @@ func TestKept(t *testing.T) {
 	put(q, "other", "modest", time.Minute, volume.Size{Bytes: size, Inodes: 1})
 	put(q, "free", "greedy", 2*time.Minute, volume.Size{Bytes: size, Inodes: 1})
 	c, ok := q.Surplus(now)
-	if !ok || q.table.id(c.number) != "free" {
+	if !ok || c.ID() != "free" {
 		t.Fatalf("what is kept does not count: %v", ok)
 	}
-	q.TakeChosen(c)
+	takeChosen(q, c)
 	if _, ok := q.Surplus(now); ok {
 		t.Error("a namespace loses more than goes")
 	}
 	put(q, "again", "greedy", 3*time.Minute, volume.Size{Bytes: sector, Inodes: 1})
-	if c, ok := q.Early(always, 0, volume.ForBytes); !ok || q.table.id(c.number) != "again" {
+	if c, ok := q.Early(always, 0, volume.ForBytes); !ok || c.ID() != "again" {
 		t.Error("the namespace with most does not lose its own first")
 	}
 	for _, want := range []volume.ID{"again", "other"} {
 		c, ok := q.Early(always, 0, volume.ForBytes)
-		if !ok || q.table.id(c.number) != want {
-			t.Fatalf("%s goes, want %s", q.table.id(c.number), want)
+		if !ok || c.ID() != want {
+			t.Fatalf("%s goes, want %s", c.ID(), want)
 		}
-		q.TakeChosen(c)
+		takeChosen(q, c)
 	}
 	_, over := q.Over()
 	_, early := q.Early(always, 0, volume.ForBytes)
@@ -53,13 +54,17 @@ func TestKept(t *testing.T) {
 	if over || early || guaranteed || q.Len() != 1 || q.Waiting() != 0 || q.Bytes() != 2*size {
 		t.Errorf("what is kept goes: over %t, early %t, at the floor %t; %d volumes", over, early, guaranteed, q.Len())
 	}
-	taken, ok := q.Take("kept")
-	if !ok || taken.Size.Bytes != 2*size || len(q.tenants.named) != 0 || q.tenants.total != (volume.Size{}) || q.Len() != 0 {
-		t.Errorf("taken %+v, %t; left are %v of %v", taken, ok, q.tenants.total, q.tenants.named)
+	taken, ok := take(q, "kept")
+	if !ok || taken.Size.Bytes != 2*size || len(q.namespaces) != 0 || q.tenants.total != (volume.Size{}) || q.Len() != 0 {
+		t.Errorf("taken %+v, %t; left are %v of %v", taken, ok, q.tenants.total, q.namespaces)
 	}
-	q.Keep(taken.Record)
-	q.Push(taken.Record) // in its place
-	if c, ok := q.Over(); !ok || q.table.id(c.number) != "kept" || q.Len() != 1 || len(q.kept) != 0 {
+	q.Put(taken.Record)
+	q.Keep("kept", true)
+	if _, ok := q.Over(); ok {
+		t.Error("what is kept goes")
+	}
+	q.Keep("kept", false)
+	if c, ok := q.Over(); !ok || c.ID() != "kept" || q.Len() != 1 {
 		t.Error("what was kept does not go")
 	}
 }

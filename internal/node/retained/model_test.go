@@ -16,71 +16,71 @@ type model struct {
 	minLifespan time.Duration
 	fair        bool
 	maxRetained func(namespace string) volume.Size
-	volumes     map[volume.ID]Asleep
+	volumes     map[volume.ID]Known
 }
 
 // sorted returns the volumes that a condition holds for, the least first.
-func (m *model) sorted(is func(Asleep) bool, by func(a Asleep) time.Time) []Asleep {
-	var found []Asleep
+func (m *model) sorted(is func(Known) bool, by func(a Known) time.Time) []Known {
+	var found []Known
 	for _, a := range m.volumes {
 		if is(a) {
 			found = append(found, a)
 		}
 	}
-	slices.SortFunc(found, func(a, b Asleep) int {
+	slices.SortFunc(found, func(a, b Known) int {
 		return cmp.Or(by(a).Compare(by(b)), a.Unpublished.Compare(b.Unpublished), cmp.Compare(a.ID, b.ID))
 	})
 	return found
 }
 
-func unpublished(a Asleep) time.Time { return a.Unpublished }
+func unpublished(a Known) time.Time { return a.Unpublished }
 
 func (m *model) over() (volume.ID, time.Time, bool) {
-	until := func(a Asleep) time.Time {
+	until := func(a Known) time.Time {
 		if a.Phase == volume.Deleting {
 			return a.Unpublished
 		}
 		return a.Until()
 	}
-	all := m.sorted(func(Asleep) bool { return true }, until)
+	all := m.sorted(func(Known) bool { return true }, until)
 	if len(all) == 0 {
 		return "", time.Time{}, false
 	}
 	return all[0].ID, until(all[0]), true
 }
 
-func (a Asleep) isA(kind volume.HoldKind) bool {
+func (a Known) isA(kind volume.HoldKind) bool {
 	return a.Phase == volume.Retained && a.Hold.Kind == kind
 }
 
 // early returns the volume that goes, and when the first one is due.
 func (m *model) early(now time.Time, factor float64, scarcer volume.Reason) (volume.ID, time.Time, bool) {
-	due := func(a Asleep) time.Time { return a.Unpublished.Add(lifespan.Due(a.Record, m.minLifespan, factor)) }
-	all := m.sorted(func(a Asleep) bool { return a.isA(volume.NoHold) || a.isA(volume.Released) && factor == 0 }, due)
+	due := func(a Known) time.Time { return a.Unpublished.Add(lifespan.Due(a.Record, m.minLifespan, factor)) }
+	all := m.sorted(func(a Known) bool { return a.isA(volume.NoHold) || a.isA(volume.Released) && factor == 0 }, due)
 	if len(all) == 0 {
 		return "", time.Time{}, false
 	}
 	if at := due(all[0]); at.After(now) {
 		return "", at, true
 	}
-	return m.first(func(a Asleep) bool { return !a.Unpublished.Add(m.minLifespan).After(now) }, due, scarcer), due(all[0]), true
+	return m.first(func(a Known) bool { return !a.Unpublished.Add(m.minLifespan).After(now) }, due, scarcer), due(all[0]), true
 }
 
 // first returns the first in order of those that may go.
-func (m *model) first(may func(Asleep) bool, due func(Asleep) time.Time, scarcer volume.Reason) volume.ID {
-	until := func(a Asleep) time.Time { return a.Until() }
-	if all := m.sorted(func(a Asleep) bool { return a.isA(volume.Released) }, until); len(all) > 0 {
+func (m *model) first(may func(Known) bool, due func(Known) time.Time, scarcer volume.Reason) volume.ID {
+	until := func(a Known) time.Time { return a.Until() }
+	if all := m.sorted(func(a Known) bool { return a.isA(volume.Released) }, until); len(all) > 0 {
 		return all[0].ID
 	}
-	free := func(a Asleep) bool { return a.isA(volume.NoHold) && may(a) }
+	free := func(a Known) bool { return a.isA(volume.NoHold) && may(a) }
 	if namespace, ok := m.heaviest(free, scarcer); ok && m.fair {
-		all := m.sorted(func(a Asleep) bool { return free(a) && a.Namespace == namespace }, unpublished)
+		all := m.sorted(func(a Known) bool { return free(a) && a.Namespace == namespace }, unpublished)
 		return m.byOutcome(all)
 	}
 	return m.byOutcome(m.sorted(free, due))
 }
 
-func (m *model) byOutcome(all []Asleep) volume.ID {
+func (m *model) byOutcome(all []Known) volume.ID {
 	for _, first := range []volume.Outcome{volume.Succeeded, volume.Stopped} {
 		for _, a := range all {
 			if a.Outcome == first {
@@ -107,7 +107,7 @@ func (m *model) retained() map[string]volume.Size {
 
 // heaviest returns the namespace that retains most of those that have a volume which may go, if it
 // is more than the average.
-func (m *model) heaviest(may func(Asleep) bool, scarcer volume.Reason) (string, bool) {
+func (m *model) heaviest(may func(Known) bool, scarcer volume.Reason) (string, bool) {
 	sums, total := m.retained(), int64(0)
 	amount := func(s volume.Size) int64 {
 		if scarcer == volume.ForInodes {
@@ -120,7 +120,7 @@ func (m *model) heaviest(may func(Asleep) bool, scarcer volume.Reason) (string, 
 	for _, namespace := range slices.Sorted(maps.Keys(sums)) {
 		total += amount(sums[namespace])
 		if is := amount(sums[namespace]); is > most &&
-			len(m.sorted(func(a Asleep) bool { return a.Namespace == namespace && may(a) }, unpublished)) > 0 {
+			len(m.sorted(func(a Known) bool { return a.Namespace == namespace && may(a) }, unpublished)) > 0 {
 			heaviest, most = namespace, is
 		}
 	}
@@ -128,10 +128,10 @@ func (m *model) heaviest(may func(Asleep) bool, scarcer volume.Reason) (string, 
 }
 
 func (m *model) guaranteed(scarcer volume.Reason) (volume.ID, bool) {
-	if id := m.first(func(Asleep) bool { return true }, unpublished, scarcer); id != "" {
+	if id := m.first(func(Known) bool { return true }, unpublished, scarcer); id != "" {
 		return id, true
 	}
-	all := m.sorted(func(a Asleep) bool { return a.isA(volume.Pinned) }, func(a Asleep) time.Time { return a.Until() })
+	all := m.sorted(func(a Known) bool { return a.isA(volume.Pinned) }, func(a Known) time.Time { return a.Until() })
 	if len(all) == 0 {
 		return "", false
 	}
@@ -147,8 +147,8 @@ func (m *model) surplus(now time.Time) []volume.ID {
 		if namespace == "" || !exceeds {
 			continue
 		}
-		of := func(kind volume.HoldKind) []Asleep {
-			return m.sorted(func(a Asleep) bool {
+		of := func(kind volume.HoldKind) []Known {
+			return m.sorted(func(a Known) bool {
 				return a.isA(kind) && a.Namespace == namespace && (kind == volume.Released || !a.Unpublished.Add(m.minLifespan).After(now))
 			}, unpublished)
 		}
@@ -162,7 +162,7 @@ func (m *model) surplus(now time.Time) []volume.ID {
 }
 
 // anyVolume returns a retained volume. Few have the same size, or were unpublished at the same time.
-func anyVolume(rng *rand.Rand, id volume.ID, namespaces []string) Asleep {
+func anyVolume(rng *rand.Rand, id volume.ID, namespaces []string) Known {
 	r := retained(string(id), time.Duration(rng.Int64N(int64(10*time.Hour))), time.Duration(rng.IntN(20))*time.Hour)
 	r.Namespace = namespaces[rng.IntN(len(namespaces))]
 	r.Outcome = anyOutcome(rng)
@@ -178,18 +178,18 @@ func anyVolume(rng *rand.Rand, id volume.ID, namespaces []string) Asleep {
 	if rng.IntN(4) == 0 || r.Phase == volume.Deleting {
 		size = volume.Size{}
 	}
-	return Asleep{Record: r, Size: size}
+	return Known{Record: r, Size: size}
 }
 
 // both adds a volume to a queue and to its model.
-func (m *model) both(q *Queue, a Asleep) {
-	q.Push(a.Record)
+func (m *model) both(q *Index, a Known) {
+	q.Put(a.Record)
 	if a.Size != (volume.Size{}) {
 		q.Measured(a.ID, a.Unpublished, a.Size)
 	}
 	m.volumes[a.ID] = a
 }
 
-func newModel(q *Queue) *model {
-	return &model{minLifespan: q.MinLifespan, fair: q.Fair, maxRetained: q.MaxRetained, volumes: map[volume.ID]Asleep{}}
+func newModel(q *Index) *model {
+	return &model{minLifespan: q.MinLifespan, fair: q.Fair, maxRetained: q.MaxRetained, volumes: map[volume.ID]Known{}}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // checkNewest goes through all pages of a selection, and compares them with a list that is sorted.
-func checkNewest(t testing.TB, q *Queue, list map[volume.ID]volume.Record, s volume.Selection, atMost int) {
+func checkNewest(t testing.TB, q *Index, list map[volume.ID]volume.Record, s volume.Selection, atMost int) {
 	t.Helper()
 	checkPages(t, q, list, newestFirst(list), s, atMost)
 }
@@ -21,7 +21,7 @@ func newestFirst(list map[volume.ID]volume.Record) []volume.Record {
 	return slices.SortedFunc(maps.Values(list), func(a, b volume.Record) int { return b.Key().Compare(a.Key()) })
 }
 
-func checkPages(t testing.TB, q *Queue, list map[volume.ID]volume.Record, sorted []volume.Record, s volume.Selection, atMost int) {
+func checkPages(t testing.TB, q *Index, list map[volume.ID]volume.Record, sorted []volume.Record, s volume.Selection, atMost int) {
 	t.Helper()
 	var want, got []volume.ID
 	for _, r := range sorted {
@@ -53,12 +53,12 @@ func checkPages(t testing.TB, q *Queue, list map[volume.ID]volume.Record, sorted
 	}
 }
 
-// TestNewestAgainstSort plays churn with more namespaces than there are groups, so that some are in the
-// texts of the volumes, and compares lists with one that is sorted. The start is in no order, and pushes
-// replace.
+// TestNewestAgainstSort plays churn with thousands of namespaces, and compares lists with one that is sorted. The
+// start is in no order, and volumes come in place of others.
 func TestNewestAgainstSort(t *testing.T) {
+	const many = 16_384
 	rng := rand.New(rand.NewPCG(1, 2))
-	q, list := newQueue(t), map[volume.ID]volume.Record{}
+	q, list := &Index{}, map[volume.ID]volume.Record{}
 	push := func(i, namespaces int) {
 		r := named(i, 1)
 		r.Namespace, r.PodName = fmt.Sprintf("team-%d", rng.IntN(namespaces)), fmt.Sprintf("job-%d", rng.IntN(5))
@@ -73,7 +73,7 @@ func TestNewestAgainstSort(t *testing.T) {
 		if rng.IntN(10) == 0 {
 			r.Phase = volume.Deleting
 		}
-		q.Push(r)
+		q.Put(r)
 		list[r.ID] = r
 	}
 	check := func() {
@@ -85,7 +85,7 @@ func TestNewestAgainstSort(t *testing.T) {
 			{Namespace: team, Pod: named(rng.IntN(100), 1).Pod}, {Namespace: team, PodName: "job-1"}, {Pod: "other"},
 			{Namespace: team, Tenancy: now}, {Tenancy: now}, {Namespace: team, Tenancy: &volume.Tenancy{UID: "none"}},
 			{NoNamespace: true}, {NoNamespace: true, Tenancy: now}, {Namespace: "team-9000", Tenancy: now, OwnerKind: "Job"},
-			{Namespace: volume.OtherNamespaces}, {PodPrefix: "job-"}, {Namespace: team, PodPrefix: "job-3"}, {PodPrefix: "none"},
+			{PodPrefix: "job-"}, {Namespace: team, PodPrefix: "job-3"}, {PodPrefix: "none"},
 			{Job: "job"}, {Namespace: team, Job: "job-2"}, {Job: "job-2", Tenancy: now},
 			{Namespace: team, Job: "job-2", OwnerKind: "Job"}, {OwnerKind: "Custom", Tenancy: now}, {Namespace: team, Job: "none"},
 		} {
@@ -94,52 +94,45 @@ func TestNewestAgainstSort(t *testing.T) {
 		}
 		checkHoldings(t, q, list)
 	}
-	for i := range 2 * maxGroups {
-		push(i, 2*maxGroups)
+	for i := range many {
+		push(i, many)
 	}
 	for i := range 2000 {
-		push(2*maxGroups+i, 3)
+		push(many+i, 3)
 	}
 	for i := range 100 { // the start finds places that are free
 		id := named(7*i, 1).ID
-		q.Take(id)
+		take(q, id)
 		delete(list, id)
 	}
 	check()
-	if q.index.named[volume.OtherNamespaces] == nil {
-		t.Fatal("no namespaces are in texts")
-	}
 	all := slices.Sorted(maps.Keys(list))
 	for step := range 3000 {
 		switch id := all[rng.IntN(len(all))]; rng.IntN(3) {
 		case 0:
-			q.Take(id)
+			take(q, id)
 			delete(list, id)
 		case 1:
-			push(rng.IntN(len(all)), 2*maxGroups)
+			push(rng.IntN(len(all)), many)
 		case 2:
 			push(len(all)+step, 3)
 		}
 	}
 	check()
 	for id := range list {
-		q.Take(id)
+		take(q, id)
 	}
-	lists := q.index.memory()
-	if q.Len() != 0 || lists != 0 || len(q.index.named) != 0 || len(q.table.spaces.numbers) != 0 {
-		t.Errorf("%d volumes, lists of %d bytes and %d namespaces, %d spaces are left of nothing",
-			q.Len(), lists, len(q.index.named), len(q.table.spaces.numbers))
-	}
+	checkEmpty(t, q)
 }
 
 // TestPagesWhileVolumesComeAndGo: no volume is in two pages, and none is left out that was there
 // all the time.
 func TestPagesWhileVolumesComeAndGo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	q := newQueue(t)
+	q := &Index{}
 	stays := map[volume.ID]bool{}
 	for i := range 3000 {
-		q.Push(named(i, 5))
+		q.Put(named(i, 5))
 		stays[named(i, 5).ID] = true
 	}
 	listed, came := map[volume.ID]bool{}, 3000
@@ -156,9 +149,9 @@ func TestPagesWhileVolumesComeAndGo(t *testing.T) {
 		}
 		for range 10 {
 			gone := named(rng.IntN(came), 5)
-			q.Take(gone.ID)
+			take(q, gone.ID)
 			delete(stays, gone.ID)
-			q.Push(named(came, 5))
+			q.Put(named(came, 5))
 			came++
 		}
 	}
@@ -174,9 +167,9 @@ func TestPagesWhileVolumesComeAndGo(t *testing.T) {
 
 // TestNewestGetsOn: a limit that allows nothing does not make a list that has no end.
 func TestNewestGetsOn(t *testing.T) {
-	q := newQueue(t)
+	q := &Index{}
 	for i := range 3 {
-		q.Push(named(i, 1))
+		q.Put(named(i, 1))
 	}
 	var s volume.Selection
 	for range 3 {
@@ -191,12 +184,12 @@ func TestNewestGetsOn(t *testing.T) {
 	}
 }
 
-// TestAfterAStep: once the queue follows a step of the wall clock all times that it returns are as far from now as
+// TestAfterAStep: once the index follows a step of the wall clock all times that it returns are as far from now as
 // they truly are, those from before the step too; the list has its order by them, and a page begins where the one
 // before ended.
 func TestAfterAStep(t *testing.T) {
 	began := time.Now()
-	q := newQueue(t)
+	q := &Index{}
 	steps := []time.Duration{0, 100 * time.Hour, -100 * time.Hour}
 	published := began.Add(-time.Hour).Truncate(time.Second)
 	for i, step := range steps {
@@ -206,13 +199,13 @@ func TestAfterAStep(t *testing.T) {
 			t.Error("a step is no change")
 		}
 		r := volume.Record{ID: volume.ID('a' + rune(i)), Published: published}.Retain(now, time.Hour)
-		q.Push(r)
+		q.Put(r)
 		before = q.Changes()
 		if q.Follow(now.Add(time.Minute)); q.Changes() != before {
 			t.Error("without a step there is a change")
 		}
 	}
-	q.Push(volume.Record{ID: "late"}.Retain(stepped{90 * time.Second, 100 * time.Hour}.at(began), time.Hour)) // retained before the last step
+	q.Put(volume.Record{ID: "late"}.Retain(stepped{90 * time.Second, 100 * time.Hour}.at(began), time.Hour)) // retained before the last step
 	now := stepped{time.Hour, -100 * time.Hour}.at(began)
 	q.Follow(now)
 	want := map[volume.ID]time.Duration{"a": time.Hour, "b": 59 * time.Minute, "c": 58 * time.Minute, "late": time.Hour - 90*time.Second}
@@ -248,52 +241,13 @@ func TestAfterAStep(t *testing.T) {
 	}
 }
 
-// TestIndexTakesLittle: it takes at most 4 bytes for each volume, after a start, after volumes came and went
-// in order, and after they went at random.
-func TestIndexTakesLittle(t *testing.T) {
-	const size, namespaces = 40_000, 5
-	rng := rand.New(rand.NewPCG(5, 6))
-	q := newQueue(t)
-	check := func(when string) {
-		t.Helper()
-		perVolume := float64(q.index.memory()) / float64(q.Len())
-		t.Logf("%s: %.2f bytes for each of %d volumes", when, perVolume, q.Len())
-		if perVolume > 4 {
-			t.Errorf("%s: %.2f bytes for each volume", when, perVolume)
-		}
-	}
-	for _, i := range rng.Perm(size) {
-		q.Push(named(i, namespaces))
-	}
-	check("start")
-	for i := range size {
-		takeNext(q, 1)
-		q.Push(named(size+i, namespaces))
-	}
-	check("churn")
-	for range size / 2 {
-		again, _ := q.Take(named(size+rng.IntN(size), namespaces).ID)
-		if again.ID != "" {
-			q.Push(again.Record)
-		}
-	}
-	check("published and retained again")
-	for _, i := range rng.Perm(size)[:size/2] {
-		q.Take(named(size+i, namespaces).ID)
-	}
-	check("gone at random")
-}
-
 func BenchmarkNewest(b *testing.B) {
 	const size = 1_000_000
 	for _, namespaces := range []int{1, 100, 8000} {
-		var q Queue
+		var q Index
 		for i := range size {
-			q.Push(named(i, namespaces))
+			q.Put(named(i, namespaces))
 		}
-		b.Run(fmt.Sprintf("%d/B", namespaces), func(b *testing.B) {
-			b.ReportMetric(float64(q.index.memory())/size, "B/volume")
-		})
 		middle := named(size/2, namespaces).Key()
 		for name, s := range map[string]volume.Selection{
 			"first page":         {Namespace: "team-0", Limit: 500},

@@ -15,7 +15,7 @@ import (
 func TestNextAgainstModel(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		q := &Queue{Fair: seed%2 == 0, MinLifespan: time.Duration(seed%3) * time.Hour}
+		q := &Index{Fair: seed%2 == 0, MinLifespan: time.Duration(seed%3) * time.Hour}
 		m := newModel(q)
 		namespaces := []string{"", "a", "b", "c"}[:1+rng.IntN(4)]
 		for step := range 400 {
@@ -24,14 +24,14 @@ func TestNextAgainstModel(t *testing.T) {
 			case 0:
 				m.both(q, anyVolume(rng, id, namespaces))
 			case 1:
-				q.Take(id)
+				take(q, id)
 				delete(m.volumes, id)
 			}
 			now := epoch.Add(10*time.Hour + time.Duration(rng.Int64N(int64(10*time.Hour))))
 			factor := []float64{0, 0, 0.1, rng.Float64(), 1}[rng.IntN(5)]
 			scarcer := []volume.Reason{volume.ForBytes, volume.ForInodes}[rng.IntN(2)]
 			if gone := checkModel(t, q, m, now, factor, scarcer); gone != "" && rng.IntN(2) == 0 {
-				q.Take(gone)
+				take(q, gone)
 				delete(m.volumes, gone)
 			}
 			if t.Failed() {
@@ -42,9 +42,9 @@ func TestNextAgainstModel(t *testing.T) {
 }
 
 // checkModel compares all that a queue says. It returns the volume that goes early, if one does.
-func checkModel(t *testing.T, q *Queue, m *model, now time.Time, factor float64, scarcer volume.Reason) (gone volume.ID) {
+func checkModel(t *testing.T, q *Index, m *model, now time.Time, factor float64, scarcer volume.Reason) (gone volume.ID) {
 	t.Helper()
-	idOf := func(c Choice) volume.ID { return q.table.id(c.number) }
+	idOf := Choice.ID
 	over, ok := q.Over()
 	if id, at, want := m.over(); ok != want || ok && (idOf(over) != id || !over.At.Equal(at)) {
 		t.Errorf("over at %v, %t, want %s at %v", over.At, ok, id, at)
@@ -100,9 +100,9 @@ func TestWhatGoesFirst(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			q := &Queue{MinLifespan: time.Hour}
+			q := &Index{MinLifespan: time.Hour}
 			for _, r := range volumes {
-				q.Push(r)
+				q.Put(r)
 			}
 			if got := drainAt(q, epoch.Add(tt.after), tt.factor, true); !slices.Equal(got, tt.want) {
 				t.Errorf("gone are %v\n       want %v", got, tt.want)
@@ -132,7 +132,7 @@ func held(id string, kind volume.HoldKind, after, until time.Duration) volume.Re
 
 // drainAt deletes all that goes at a time under a factor that stays, also what is guaranteed if
 // floor. It returns the IDs in their order.
-func drainAt(q *Queue, now time.Time, factor float64, floor bool) (ids []string) {
+func drainAt(q *Index, now time.Time, factor float64, floor bool) (ids []string) {
 	for {
 		c, ok := q.Over()
 		if ok && c.At.After(now) {
@@ -144,7 +144,7 @@ func drainAt(q *Queue, now time.Time, factor float64, floor bool) (ids []string)
 		if !ok || c.At.After(now) {
 			return ids
 		}
-		ids = append(ids, string(q.TakeChosen(c).ID))
+		ids = append(ids, string(takeChosen(q, c).ID))
 	}
 }
 
@@ -152,7 +152,7 @@ func drainAt(q *Queue, now time.Time, factor float64, floor bool) (ids []string)
 func TestHigherFactorTakesASubset(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		settings := Queue{Fair: seed%2 == 0, MinLifespan: time.Duration(seed%3) * time.Hour}
+		settings := Index{Fair: seed%2 == 0, MinLifespan: time.Duration(seed%3) * time.Hour}
 		m := newModel(&settings)
 		for i := range 40 {
 			a := anyVolume(rng, volume.ID(fmt.Sprint("v", i)), []string{"a", "b", "c"})
@@ -163,7 +163,7 @@ func TestHigherFactorTakesASubset(t *testing.T) {
 		now := epoch.Add(10 * time.Hour)
 		var before []string
 		for _, factor := range []float64{1, 0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.01, 0} {
-			q := &Queue{Fair: settings.Fair, MinLifespan: settings.MinLifespan}
+			q := &Index{Fair: settings.Fair, MinLifespan: settings.MinLifespan}
 			for _, a := range m.volumes {
 				m.both(q, a)
 			}
@@ -180,11 +180,11 @@ func TestHigherFactorTakesASubset(t *testing.T) {
 
 // TestManyDifferentLifespans: rounded, they are few.
 func TestManyDifferentLifespans(t *testing.T) {
-	q := &Queue{}
+	q := &Index{}
 	const volumes = 100_000
 	for i := range volumes {
 		asked := time.Duration(i+1) * (9900 * time.Minute / volumes)
-		q.Push(retained(fmt.Sprint("v", i), time.Duration(i), lifespan.RoundUp(asked)))
+		q.Put(retained(fmt.Sprint("v", i), time.Duration(i), lifespan.RoundUp(asked)))
 	}
 	if len(q.classes) > 300 {
 		t.Errorf("%d classes, want at most 300", len(q.classes))

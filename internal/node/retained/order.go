@@ -11,42 +11,49 @@ import (
 // order is a heap of entries, for the package container/heap. Each entry notes its place in it, which
 // makes it cheap to remove.
 type order struct {
-	numbers []number
-	before  func(n, m number) bool
-	place   func(n number) *uint32
+	entries []*entry
+	before  func(a, b *entry) bool
+	place   func(*entry) *int32
 }
 
-func (o *order) Len() int           { return len(o.numbers) }
-func (o *order) Less(i, j int) bool { return o.before(o.numbers[i], o.numbers[j]) }
+func (e *entry) classPlace() *int32  { return &e.inClass }
+func (e *entry) tenantPlace() *int32 { return &e.inTenant }
+
+func (o *order) push(e *entry)   { heap.Push(o, e) }
+func (o *order) remove(e *entry) { heap.Remove(o, int(*o.place(e))) }
+
+// first returns the first entry; nil if there is none.
+func (o *order) first() *entry {
+	if len(o.entries) == 0 {
+		return nil
+	}
+	return o.entries[0]
+}
+
+func (o *order) Len() int           { return len(o.entries) }
+func (o *order) Less(i, j int) bool { return o.before(o.entries[i], o.entries[j]) }
 
 func (o *order) Swap(i, j int) {
-	o.numbers[i], o.numbers[j] = o.numbers[j], o.numbers[i]
-	*o.place(o.numbers[i]) = uint32(i)
-	*o.place(o.numbers[j]) = uint32(j)
+	o.entries[i], o.entries[j] = o.entries[j], o.entries[i]
+	*o.place(o.entries[i]) = int32(i)
+	*o.place(o.entries[j]) = int32(j)
 }
 
-func (o *order) Push(x any) { o.append(x.(number)) }
-
-// append adds an entry at the end. In a heap that is right for one that comes after all others.
-func (o *order) append(n number) {
-	*o.place(n) = uint32(len(o.numbers))
-	o.numbers = append(o.numbers, n)
-}
-
-// push adds an entry. last: it comes after all others.
-func (o *order) push(n number, last bool) {
-	if last {
-		o.append(n)
-	} else {
-		heap.Push(o, n)
-	}
+func (o *order) Push(x any) {
+	e := x.(*entry)
+	*o.place(e) = int32(len(o.entries))
+	o.entries = append(o.entries, e)
 }
 
 func (o *order) Pop() any {
-	last := len(o.numbers) - 1
-	n := o.numbers[last]
-	o.numbers = o.numbers[:last]
-	return n
+	last := len(o.entries) - 1
+	e := o.entries[last]
+	o.entries[last] = nil
+	o.entries = o.entries[:last]
+	if last == 0 {
+		o.entries = nil // there may have been many
+	}
+	return e
 }
 
 // tier says which of the volumes go before others when room is needed.
@@ -74,9 +81,10 @@ type class struct {
 	lifespan time.Duration // only of a tier that ages
 }
 
-func (t *table) class(n number) class {
-	f := t.fate(n)
-	hold := t.holds.all[n].kind
+// class is only for a volume that is retained or being deleted.
+func (e *entry) class() class {
+	f := &e.fate.value
+	hold := e.hold()
 	switch {
 	case f.phase == volume.Deleting:
 		return class{tier: interrupted}
@@ -93,12 +101,16 @@ func (t *table) class(n number) class {
 }
 
 // end is when an entry goes without pressure, on the clock of since.
-func (t *table) end(n number) int64 {
-	since, f := t.entry(n).since, t.fate(n)
+func (e *entry) end() int64 {
+	f := &e.fate.value
 	if f.phase == volume.Deleting {
-		return since
+		return e.since
 	}
-	return after(since, volume.Record{Lifespan: f.lifespan, Hold: t.holds.of(n)}.Keep())
+	keep := volume.Record{Lifespan: f.lifespan}
+	if e.rare != nil {
+		keep.Hold = volume.Hold{Kind: e.rare.held, For: e.rare.after}
+	}
+	return after(e.since, keep.Keep())
 }
 
 // after returns the time that is d later, but no later than the clock can tell.
@@ -110,49 +122,42 @@ func after(since int64, d time.Duration) int64 {
 }
 
 // endsBefore orders by the end, equals by the time of unpublishing.
-func (t *table) endsBefore(n, m number) bool {
-	if a, b := t.end(n), t.end(m); a != b {
-		return a < b
+func endsBefore(a, b *entry) bool {
+	if at, other := a.end(), b.end(); at != other {
+		return at < other
 	}
-	return t.before(n, m)
+	return before(a, b)
 }
-
-func (t *table) place(n number) *uint32 { return &t.entry(n).place }
 
 // classes has a heap for each class. There are few: pods get their lifespans rounded.
 type classes map[class]*order
 
-// push adds an entry. newest: no other one was unpublished later.
-func (c *classes) push(t *table, n number, newest bool) {
-	if *c == nil {
-		*c = classes{}
-	}
-	of := t.class(n)
-	byEnd := of.tier == released || of.tier == pinned
-	h := (*c)[of]
+func (c classes) push(e *entry) {
+	of := e.class()
+	h := c[of]
 	if h == nil {
-		h = &order{place: t.place, before: t.before}
-		if byEnd {
-			h.before = t.endsBefore
+		h = &order{place: (*entry).classPlace, before: before}
+		if of.tier == released || of.tier == pinned {
+			h.before = endsBefore
 		}
-		(*c)[of] = h
+		c[of] = h
 	}
-	h.push(n, newest && !byEnd)
+	h.push(e)
 }
 
-func (c classes) remove(t *table, n number) {
-	of := t.class(n)
+func (c classes) remove(e *entry) {
+	of := e.class()
 	h := c[of]
-	heap.Remove(h, int(t.entry(n).place))
+	h.remove(e)
 	if h.Len() == 0 {
 		delete(c, of)
 	}
 }
 
-// head returns the first entry of a tier that has one class; 0 if there is none.
-func (c classes) head(of tier) number {
+// head returns the first entry of a tier that has one class; nil if there is none.
+func (c classes) head(of tier) *entry {
 	if h := c[class{tier: of}]; h != nil {
-		return h.numbers[0]
+		return h.entries[0]
 	}
-	return 0
+	return nil
 }

@@ -2,7 +2,6 @@ package retained
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -32,37 +31,9 @@ func anyOwner(rng *rand.Rand, podName string) volume.Owner {
 	return o
 }
 
-// TestJobTakesLittle: the owner of a Job's pod takes no more than 22 bytes, and none where there is
-// no owner.
-func TestJobTakesLittle(t *testing.T) {
-	const job = "nightly-29000000"
-	for _, tt := range []struct {
-		owner volume.Owner
-		want  int
-	}{
-		{volume.Owner{Kind: "Job", Name: job, UID: kubeletPod, Job: job}, 19},
-		{volume.Owner{Kind: "Job", Name: job, UID: kubeletPod, Job: job, JobIndex: "17"}, 22},
-		{volume.Owner{Kind: "ReplicaSet", Name: job, UID: kubeletPod}, 19},
-		{volume.Owner{}, 3},
-	} {
-		if got := appendOwner(nil, &tt.owner, job+"-x7k2p"); len(got) != tt.want {
-			t.Errorf("%+v takes %d bytes, want %d", tt.owner, len(got), tt.want)
-		}
-	}
-	table := &table{}
-	r := named(1, 1)
-	table.insert(&r)
-	unasked := len(table.buf)
-	r.Owner.Verdict = volume.Denied
-	table.insert(&r)
-	if len(table.buf) != unasked {
-		t.Errorf("without an owner a volume takes %d bytes, denied %d", unasked, len(table.buf))
-	}
-}
-
 // TestHoldings: of each namespace and each of its UIDs, newest and oldest by the wall clock.
 func TestHoldings(t *testing.T) {
-	q := newQueue(t)
+	q := &Index{}
 	if got := q.Holdings(); len(got) != 0 {
 		t.Errorf("an empty queue holds %v", got)
 	}
@@ -70,7 +41,7 @@ func TestHoldings(t *testing.T) {
 	put := func(id, namespace string, after time.Duration, o volume.Owner) volume.Record {
 		r := retained(id, after, time.Hour)
 		r.Namespace, r.Owner = namespace, o
-		q.Push(r)
+		q.Put(r)
 		if now := q.Changes(); now == changes {
 			t.Errorf("%s came, and nothing has changed", id)
 		} else {
@@ -94,7 +65,7 @@ func TestHoldings(t *testing.T) {
 		t.Error("to look is no change")
 	}
 	for id := range list {
-		q.Take(id)
+		take(q, id)
 		delete(list, id)
 		checkHoldings(t, q, list)
 		if now := q.Changes(); now == changes {
@@ -105,23 +76,19 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// checkHoldings compares the holdings with those of a plain list. Namespaces that the queue does not
-// count one by one are counted together there too.
-func checkHoldings(t testing.TB, q *Queue, list map[volume.ID]volume.Record) {
+// checkHoldings compares the holdings with those of a plain list.
+func checkHoldings(t testing.TB, q *Index, list map[volume.ID]volume.Record) {
 	t.Helper()
 	type key struct {
 		namespace, uid string
 		verdict        volume.Verdict
 	}
 	want := map[key]volume.Holding{}
-	for id, r := range list {
+	for _, r := range list {
 		if r.Phase != volume.Retained {
 			continue
 		}
 		k := key{r.Namespace, r.Owner.NamespaceUID, r.Owner.Verdict}
-		if q.table.space(q.table.find(id)).inText {
-			k = key{namespace: volume.OtherNamespaces}
-		}
 		h := want[k]
 		h.Namespace, h.NamespaceUID, h.Verdict = k.namespace, k.uid, k.verdict
 		if h.Volumes++; h.Newest.Before(r.Unpublished) {
@@ -148,20 +115,5 @@ func checkHoldings(t testing.TB, q *Queue, list map[volume.ID]volume.Record) {
 	}
 	if slices.SortFunc(got, byName); len(slices.CompactFunc(got, func(a, b volume.Holding) bool { return byName(a, b) == 0 })) != len(got) {
 		t.Fatalf("holds a namespace twice: %v", got)
-	}
-}
-
-// BenchmarkHoldings counts the volumes of many namespaces.
-func BenchmarkHoldings(b *testing.B) {
-	for _, namespaces := range []int{100, 8000} {
-		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
-			var q Queue
-			for i := range 1_000_000 {
-				q.Push(owned(i, namespaces))
-			}
-			for b.Loop() {
-				q.Holdings()
-			}
-		})
 	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 func TestPostponedIsNotDueBeforeItsWaitIsOver(t *testing.T) {
-	q := newQueue(t)
-	q.Push(retained("other", 0, 2*time.Hour))
-	q.Postpone(retained("failed", 0, time.Hour), epoch.Add(90*time.Minute), 3)
+	q := &Index{}
+	q.Put(retained("other", 0, 2*time.Hour))
+	q.Rest(retained("failed", 0, time.Hour), epoch.Add(90*time.Minute), 3)
 	if next, ok := q.Resume(epoch.Add(time.Hour)); !ok || !next.Equal(epoch.Add(90*time.Minute)) {
 		t.Errorf("the wait ends at %v, %t, want after 90 minutes", next, ok)
 	}
@@ -34,16 +34,16 @@ func TestPostponedIsNotDueBeforeItsWaitIsOver(t *testing.T) {
 }
 
 func TestPostponedIsTakenByAPublish(t *testing.T) {
-	q := newQueue(t)
-	q.Postpone(retained("v", 0, time.Hour), epoch.Add(time.Hour), 2)
-	if got, ok := q.Take("v"); !ok || got.Tries != 2 {
+	q := &Index{}
+	q.Rest(retained("v", 0, time.Hour), epoch.Add(time.Hour), 2)
+	if got, ok := take(q, "v"); !ok || got.Tries != 2 {
 		t.Errorf("took %+v, %t", got, ok)
 	}
 	if _, ok := q.Resume(epoch.Add(2 * time.Hour)); ok || q.Len() != 0 || q.Waiting() != 0 {
 		t.Error("it is still there")
 	}
-	q.Push(retained("v", 0, time.Hour))
-	if got, _ := q.Take("v"); got.Tries != 0 {
+	q.Put(retained("v", 0, time.Hour))
+	if got, _ := take(q, "v"); got.Tries != 0 {
 		t.Errorf("%d tries of a volume that was published since", got.Tries)
 	}
 }
@@ -51,20 +51,20 @@ func TestPostponedIsTakenByAPublish(t *testing.T) {
 // TestPostponedAgainstList compares with a plain list of waits.
 func TestPostponedAgainstList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	q := newQueue(t)
+	q := &Index{}
 	waits := map[volume.ID]time.Time{}
 	now := epoch
 	for step := range 20_000 {
 		id := fmt.Sprintf("v%d", rng.IntN(100))
 		switch rng.IntN(4) {
 		case 0:
-			q.Push(retained(id, 0, time.Hour))
+			q.Put(retained(id, 0, time.Hour))
 			delete(waits, volume.ID(id))
 		case 1:
 			waits[volume.ID(id)] = now.Add(time.Duration(1+rng.IntN(100)) * time.Second)
-			q.Postpone(retained(id, 0, time.Hour), waits[volume.ID(id)], 1)
+			q.Rest(retained(id, 0, time.Hour), waits[volume.ID(id)], 1)
 		case 2:
-			q.Take(volume.ID(id))
+			take(q, volume.ID(id))
 			delete(waits, volume.ID(id))
 		case 3:
 			now = now.Add(time.Duration(rng.IntN(20)) * time.Second)

@@ -13,7 +13,7 @@ import (
 // no memory by that. Pins keep who wanted them: there are few.
 func TestReleasesCostWhatRetainedVolumesDo(t *testing.T) {
 	const volumes = 5 * mostReleaseTexts
-	q := &Queue{}
+	q := &Index{}
 	why := func(i int) string { return fmt.Sprint(i, strings.Repeat("y", volume.MaxHoldWhy-10)) }
 	hold := func(i int, kind volume.HoldKind) volume.Record {
 		r := retained(fmt.Sprint(kind, i), time.Duration(i), 100*time.Hour)
@@ -21,22 +21,22 @@ func TestReleasesCostWhatRetainedVolumesDo(t *testing.T) {
 		return r
 	}
 	for i := range volumes {
-		q.Push(hold(i, volume.Released))
+		q.Put(hold(i, volume.Released))
 	}
 	const pinned = 100
 	for i := range pinned {
-		q.Push(hold(volumes+i, volume.Pinned))
+		q.Put(hold(volumes+i, volume.Pinned))
 	}
 	bytes := 0
-	for texts := range q.table.holds.texts.numbers {
+	for texts := range q.holds {
 		bytes += len(texts.by) + len(texts.why)
 	}
-	if n := len(q.table.holds.texts.numbers); n > mostReleaseTexts+pinned+1 || bytes > 4<<20 {
+	if n := len(q.holds); n > mostReleaseTexts+pinned+1 || bytes > 4<<20 {
 		t.Errorf("%d texts with %d bytes are kept of %d releases", n, bytes, volumes)
 	}
 	for i := range volumes {
 		want := hold(i, volume.Released)
-		got, ok := q.Take(want.ID)
+		got, ok := take(q, want.ID)
 		without := want.Hold
 		without.By, without.Why = "", ""
 		if !ok || got.Hold != want.Hold && got.Hold != without {
@@ -45,13 +45,13 @@ func TestReleasesCostWhatRetainedVolumesDo(t *testing.T) {
 	}
 	for i := range pinned {
 		want := hold(volumes+i, volume.Pinned)
-		if got, ok := q.Take(want.ID); !ok || got.Hold != want.Hold {
+		if got, ok := take(q, want.ID); !ok || got.Hold != want.Hold {
 			t.Fatalf("pin %d: %+v", i, got.Hold)
 		}
 	}
-	checkEmpty(t, &q.table)
+	checkEmpty(t, q)
 	again := hold(volumes, volume.Released)
-	q.Push(again)
+	q.Put(again)
 	if got, _ := q.Look(again.ID); got.Hold != again.Hold {
 		t.Errorf("there is room again: %+v", got.Hold)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // wantSizes checks the sums.
-func wantSizes(t *testing.T, q *Queue, bytes int64, unmeasured int) {
+func wantSizes(t *testing.T, q *Index, bytes int64, unmeasured int) {
 	t.Helper()
 	if q.Bytes() != bytes || q.Unmeasured() != unmeasured {
 		t.Errorf("%d bytes and %d unmeasured, want %d and %d", q.Bytes(), q.Unmeasured(), bytes, unmeasured)
@@ -19,7 +19,7 @@ func wantSizes(t *testing.T, q *Queue, bytes int64, unmeasured int) {
 }
 
 // wantUnmeasured checks which volumes are to be measured next.
-func wantUnmeasured(t *testing.T, q *Queue, atMost int, want ...volume.ID) {
+func wantUnmeasured(t *testing.T, q *Index, atMost int, want ...volume.ID) {
 	t.Helper()
 	var got []volume.ID
 	for r := range q.NextUnmeasured(atMost) {
@@ -31,12 +31,12 @@ func wantUnmeasured(t *testing.T, q *Queue, atMost int, want ...volume.ID) {
 }
 
 func TestSizes(t *testing.T) {
-	q := newQueue(t)
+	q := &Index{}
 	wantUnmeasured(t, q, 10)
 	old, hot := retained("old", 0, time.Hour), retained("hot", time.Minute, time.Hour)
-	q.Push(old)
-	q.Push(hot)
-	q.Push(deleting("d", 0, time.Hour))
+	q.Put(old)
+	q.Put(hot)
+	q.Put(deleting("d", 0, time.Hour))
 	wantSizes(t, q, 0, 2)
 	wantUnmeasured(t, q, 1, "hot")
 	wantUnmeasured(t, q, 2, "hot", "old")
@@ -50,18 +50,18 @@ func TestSizes(t *testing.T) {
 
 	// Published and retained again while it was being measured.
 	again := retained("old", time.Hour, time.Hour)
-	q.Push(again)
+	q.Put(again)
 	q.Measured("old", old.Unpublished, volume.Size{Bytes: 1})
 	wantSizes(t, q, 4096, 1)
 	// A volume that could not be measured is not measured again.
 	q.Measured("old", again.Unpublished, volume.Size{Bytes: 0})
 	wantSizes(t, q, 4096, 0)
 
-	q.Take("hot")
+	take(q, "hot")
 	wantSizes(t, q, 0, 0)
-	q.Push(hot)
+	q.Put(hot)
 	wantSizes(t, q, 0, 1)
-	q.Take("hot")
+	take(q, "hot")
 	wantSizes(t, q, 0, 0)
 }
 
@@ -69,16 +69,16 @@ func TestSizes(t *testing.T) {
 func TestSizesAgainstSum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const unknown = -1
-	q := newQueue(t)
+	q := &Index{}
 	naive := map[volume.ID]int64{}
 	for step := range 20_000 {
 		id := volume.ID(fmt.Sprintf("v%d", rng.IntN(100)))
 		switch rng.IntN(4) {
 		case 0:
-			q.Push(retained(string(id), time.Duration(rng.IntN(100))*time.Second, time.Hour))
+			q.Put(retained(string(id), time.Duration(step), time.Hour))
 			naive[id] = unknown
 		case 1:
-			q.Take(id)
+			take(q, id)
 			delete(naive, id)
 		default:
 			next := slices.Collect(q.NextUnmeasured(1 + rng.IntN(5)))

@@ -1,270 +1,188 @@
 package retained
 
 import (
-	"container/heap"
 	"math"
 
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
-// maxTenants is how many namespaces are told apart. All further ones count as one. A namespace takes
-// some 300 bytes.
-const maxTenants = 1 << 16
-
-// rechecked is how many namespaces [Queue.Recheck] takes at a time.
+// rechecked is how many namespaces [Index.Recheck] takes at a time.
 const rechecked = 500
 
-// tenants knows what each namespace retains, and which of its volumes goes first. It takes some 12
-// bytes for each volume. The zero tenants is empty and ready to use.
+// tenants knows what each namespace retains, and which of its volumes goes first. The zero tenants is empty
+// and ready to use.
 type tenants struct {
-	table  *table
-	named  map[string]uint32 // their places in all and sums
-	all    []tenant
-	sums   []sum // beside all, because they are searched
-	free   []uint32
-	total  volume.Size
-	shares [][]share // of the entries, by number
+	all   []*namespace // those with listed volumes
+	total volume.Size
 	// suspects may retain more than they may. next is the one to be looked at next by Recheck.
-	suspects []uint32
-	next     uint32
-	// before and placed are those of all heaps.
-	before func(n, m number) bool
-	placed func(n number) *uint32
+	suspects []*namespace
+	next     int
 }
 
-// tenant is one namespace.
-type tenant struct {
-	namespace string
-	// heaps has the volumes of the tiers up to other, the oldest first. volumes counts the pinned ones, and
-	// those that do not go, too.
-	heaps   [other + 1]order
-	volumes int
+// namespace is what is known of the retained volumes of one.
+type namespace struct {
+	name  string
+	lists []*list
+	// volumes are listed, with this size as far as they were measured. at is the place in all while there are any.
+	volumes, at int
+	size        volume.Size
+	// oldest is when the oldest volume was unpublished that is at rest and neither released nor pinned; none if there
+	// is none.
+	oldest  int64
 	suspect bool
-}
-
-// sum is what a namespace retains, as far as it was measured.
-type sum struct {
-	size volume.Size
-	// oldest is when the oldest volume was unpublished that is neither released nor pinned; none if
-	// there is none.
-	oldest int64
+	// heaps has the volumes at rest of the tiers up to other, the oldest first.
+	heaps [other + 1]order
 }
 
 // none is later than all times that matter.
 const none = math.MaxInt64
 
-// share is what the tenants note of an entry.
-type share struct {
-	tenant uint32 // from 1 on; 0 for an entry that no tenant has
-	place  uint32 // in its heap
+func newNamespace(name string) *namespace {
+	n := &namespace{name: name, oldest: none}
+	for i := range n.heaps {
+		n.heaps[i] = order{place: (*entry).tenantPlace, before: before}
+	}
+	return n
 }
 
-func (x *tenants) share(n number) *share { return &x.shares[(n-1)/chunkLength][(n-1)%chunkLength] }
+func (e *entry) namespace() *namespace { return e.group.value.list.in }
 
-func (x *tenants) place(n number) *uint32 { return &x.share(n).place }
+// join counts a volume that is listed, part undoes that.
+func (t *tenants) join(e *entry) {
+	n := e.namespace()
+	if n.volumes++; n.volumes == 1 {
+		n.at = len(t.all)
+		t.all = append(t.all, n)
+	}
+	t.add(e)
+}
 
-// enter adds an entry that may go. newest: no other one was unpublished later.
-func (x *tenants) enter(t *table, n number, newest bool) {
-	of := t.class(n).tier
-	if of == interrupted {
+func (t *tenants) part(e *entry) {
+	n := e.namespace()
+	n.size, t.total = n.size.Sub(e.size()), t.total.Sub(e.size())
+	if n.volumes--; n.volumes > 0 {
 		return
 	}
-	at := x.join(t, n)
-	if of != pinned {
-		x.all[at].heaps[of].push(n, newest)
-	}
-	if of.ages() {
-		x.sums[at].oldest = min(x.sums[at].oldest, t.entry(n).since)
-	}
+	last := len(t.all) - 1
+	t.all[last].at = n.at
+	t.all[n.at] = t.all[last]
+	t.all[last] = nil
+	t.all = t.all[:last]
 }
 
-// join counts an entry, which need not be one that may go. It returns the place of its namespace.
-func (x *tenants) join(t *table, n number) (at uint32) {
-	if x.table == nil {
-		x.table, x.before, x.placed = t, t.before, x.place
-	}
-	for int(n) > len(x.shares)*chunkLength {
-		x.shares = append(x.shares, make([]share, chunkLength))
-	}
-	at = x.at(t.namespace(n))
-	x.share(n).tenant = at + 1
-	x.all[at].volumes++
-	x.add(n)
-	return at
-}
-
-// at returns the place of a namespace.
-func (x *tenants) at(namespace string) uint32 {
-	if at, ok := x.named[namespace]; ok {
-		return at
-	}
-	if len(x.named) >= maxTenants && namespace != volume.OtherNamespaces {
-		return x.at(volume.OtherNamespaces)
-	}
-	if x.named == nil {
-		x.named = map[string]uint32{}
-	}
-	at := uint32(len(x.all))
-	if last := len(x.free) - 1; last >= 0 {
-		at, x.free = x.free[last], x.free[:last]
-	} else {
-		x.all, x.sums = append(x.all, tenant{}), append(x.sums, sum{})
-	}
-	x.sums[at] = sum{oldest: none}
-	x.all[at] = tenant{namespace: namespace, suspect: x.all[at].suspect}
-	for i := range x.all[at].heaps {
-		x.all[at].heaps[i] = order{before: x.before, place: x.placed}
-	}
-	x.named[namespace] = at
-	return at
-}
-
-// leave takes an entry out, if it was added.
-func (x *tenants) leave(n number) {
-	if !x.has(n) {
+// add counts the size of a volume, as far as it is known.
+func (t *tenants) add(e *entry) {
+	if e.inodes == unmeasured {
 		return
 	}
-	at := x.share(n).tenant - 1
-	if of := x.table.class(n).tier; of != pinned {
-		t := &x.all[at]
-		heap.Remove(&t.heaps[of], int(*x.place(n)))
-		x.sums[at].oldest = t.oldest(x.table)
-	}
-	x.part(n)
+	n := e.namespace()
+	n.size, t.total = n.size.Add(e.size()), t.total.Add(e.size())
+	t.doubt(n)
 }
 
-func (x *tenants) has(n number) bool {
-	return int(n) <= len(x.shares)*chunkLength && x.share(n).tenant != 0
-}
-
-// part undoes join, if that was done.
-func (x *tenants) part(n number) {
-	if !x.has(n) {
-		return
-	}
-	at := x.share(n).tenant - 1
-	t := &x.all[at]
-	if s := x.table.entry(n).size; s.known() {
-		x.sums[at].size = x.sums[at].size.Sub(s.size())
-		x.total = x.total.Sub(s.size())
-	}
-	*x.share(n) = share{}
-	if t.volumes--; t.volumes == 0 {
-		delete(x.named, t.namespace)
-		*t = tenant{suspect: t.suspect}
-		x.free = append(x.free, at)
+// enter adds a volume that may go, leave takes it out.
+func (t *tenants) enter(e *entry) {
+	if of := e.class().tier; of <= other {
+		n := e.namespace()
+		n.heaps[of].push(e)
+		n.age()
 	}
 }
 
-// add adds the size of an entry, if it is known.
-func (x *tenants) add(n number) {
-	s := x.table.entry(n).size
-	at := x.share(n).tenant - 1
-	if !s.known() {
-		return
-	}
-	x.sums[at].size = x.sums[at].size.Add(s.size())
-	x.total = x.total.Add(s.size())
-	x.doubt(at)
-}
-
-// measured notes that the size of an entry became known.
-func (x *tenants) measured(n number) {
-	if x.has(n) {
-		x.add(n)
+func (t *tenants) leave(e *entry) {
+	if of := e.class().tier; of <= other {
+		n := e.namespace()
+		n.heaps[of].remove(e)
+		n.age()
 	}
 }
 
-func (t *tenant) oldest(in *table) int64 {
-	oldest := int64(none)
-	for _, h := range t.heaps[succeeded:] {
-		if h.Len() > 0 {
-			oldest = min(oldest, in.entry(h.numbers[0]).since)
+func (n *namespace) age() {
+	n.oldest = none
+	for of := succeeded; of <= other; of++ {
+		if first := n.heaps[of].first(); first != nil {
+			n.oldest = min(n.oldest, first.since)
 		}
 	}
-	return oldest
 }
 
-// first returns the first in order of the volumes that were unpublished at born or before; 0 if there
+// first returns the first in order of the volumes that were unpublished at born or before; nil if there
 // is none.
-func (t *tenant) first(in *table, born int64) number {
-	for of, h := range t.heaps {
-		if h.Len() > 0 && (tier(of) == released || in.entry(h.numbers[0]).since <= born) {
-			return h.numbers[0]
+func (n *namespace) first(born int64) *entry {
+	for of := range n.heaps {
+		if first := n.heaps[of].first(); first != nil && (tier(of) == released || first.since <= born) {
+			return first
 		}
 	}
-	return 0
+	return nil
 }
 
 // ofHeaviest returns the first in order of the namespace that retains most, if that is more than an
-// average one does; else 0. Namespaces count that have a volume which was unpublished at born or
+// average one does; else nil. Namespaces count that have a volume which was unpublished at born or
 // before.
-func (x *tenants) ofHeaviest(born int64, scarcer volume.Reason) number {
-	heaviest, most := -1, int64(0)
-	for at := range x.sums {
-		s := &x.sums[at]
-		amount := s.size.Bytes
+func (t *tenants) ofHeaviest(born int64, scarcer volume.Reason) *entry {
+	amount := func(s volume.Size) int64 {
 		if scarcer == volume.ForInodes {
-			amount = s.size.Inodes
+			return s.Inodes
 		}
-		if amount > most && s.oldest <= born {
-			heaviest, most = at, amount
+		return s.Bytes
+	}
+	var heaviest *namespace
+	most := int64(0)
+	for _, n := range t.all {
+		if is := amount(n.size); is > most && n.oldest <= born {
+			heaviest, most = n, is
 		}
 	}
-	total := x.total.Bytes
-	if scarcer == volume.ForInodes {
-		total = x.total.Inodes
+	if heaviest == nil || float64(most)*float64(len(t.all)) <= float64(amount(t.total)) {
+		return nil
 	}
-	if heaviest < 0 || float64(most)*float64(len(x.named)) <= float64(total) {
-		return 0
-	}
-	return x.all[heaviest].first(x.table, born)
+	return heaviest.first(born)
 }
 
-// doubt has a namespace looked at by the next surplus.
-func (x *tenants) doubt(at uint32) {
-	if !x.all[at].suspect {
-		x.all[at].suspect = true
-		x.suspects = append(x.suspects, at)
+// doubt lets the next surplus look at a namespace.
+func (t *tenants) doubt(n *namespace) {
+	if !n.suspect {
+		n.suspect = true
+		t.suspects = append(t.suspects, n)
 	}
 }
 
 // surplus returns the first in order of a namespace that retains more than it may, and has a volume
-// that was unpublished at born or before, or a released one; 0 if there is none among the suspects.
-func (x *tenants) surplus(may func(namespace string) volume.Size, born int64) number {
-	for len(x.suspects) > 0 {
-		last := len(x.suspects) - 1
-		at := x.suspects[last]
-		t := &x.all[at]
-		if x.exceeds(at, may) {
-			if n := t.first(x.table, born); n != 0 {
-				return n
+// that was unpublished at born or before, or a released one; nil if there is none among the suspects.
+func (t *tenants) surplus(may func(namespace string) volume.Size, born int64) *entry {
+	for len(t.suspects) > 0 {
+		last := len(t.suspects) - 1
+		n := t.suspects[last]
+		if n.exceeds(may) {
+			if e := n.first(born); e != nil {
+				return e
 			}
 		}
-		t.suspect = false
-		x.suspects = x.suspects[:last]
+		n.suspect = false
+		t.suspects[last] = nil
+		t.suspects = t.suspects[:last]
 	}
-	x.suspects = nil // a start may have made it long
-	return 0
+	t.suspects = nil // a start may have made it long
+	return nil
 }
 
-// exceeds is false for volumes of several namespaces, or of an unknown one.
-func (x *tenants) exceeds(at uint32, may func(namespace string) volume.Size) bool {
-	t := &x.all[at]
-	if t.namespace == "" || t.namespace == volume.OtherNamespaces {
+// exceeds is false for volumes of an unknown namespace.
+func (n *namespace) exceeds(may func(namespace string) volume.Size) bool {
+	if n.name == "" {
 		return false
 	}
-	limit, is := may(t.namespace), x.sums[at].size
-	return limit.Bytes > 0 && is.Bytes > limit.Bytes || limit.Inodes > 0 && is.Inodes > limit.Inodes
+	limit := may(n.name)
+	return limit.Bytes > 0 && n.size.Bytes > limit.Bytes || limit.Inodes > 0 && n.size.Inodes > limit.Inodes
 }
 
-// recheck has the next namespaces looked at.
-func (x *tenants) recheck() {
-	for range min(rechecked, len(x.all)) {
-		if int(x.next) >= len(x.all) {
-			x.next = 0
+// recheck lets the next surplus look at some further namespaces.
+func (t *tenants) recheck() {
+	for range min(rechecked, len(t.all)) {
+		if t.next >= len(t.all) {
+			t.next = 0
 		}
-		x.doubt(x.next)
-		x.next++
+		t.doubt(t.all[t.next])
+		t.next++
 	}
 }

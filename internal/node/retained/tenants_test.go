@@ -14,7 +14,7 @@ import (
 // it retains no more than the other, though that one's are older.
 func TestFairTakesFromTheHeaviest(t *testing.T) {
 	for _, scarcer := range []volume.Reason{volume.ForBytes, volume.ForInodes} {
-		q := &Queue{Fair: true}
+		q := &Index{Fair: true}
 		var want []string
 		for i := range 90 {
 			put(q, fmt.Sprint("heavy-", i), "heavy", time.Duration(100+i)*time.Minute, volume.Size{Bytes: sector, Inodes: 1})
@@ -33,7 +33,7 @@ func TestFairTakesFromTheHeaviest(t *testing.T) {
 			if !ok || c.At.After(epoch.Add(10*time.Hour)) {
 				t.Fatalf("%s: nothing goes after %v", scarcer, got)
 			}
-			got = append(got, string(q.TakeChosen(c).ID))
+			got = append(got, string(takeChosen(q, c).ID))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: gone are %v\nwant %v", scarcer, got, want)
@@ -42,22 +42,22 @@ func TestFairTakesFromTheHeaviest(t *testing.T) {
 }
 
 // put adds a volume of a namespace that was measured.
-func put(q *Queue, id, namespace string, after time.Duration, size volume.Size) {
+func put(q *Index, id, namespace string, after time.Duration, size volume.Size) {
 	r := retained(id, after, 100*time.Hour)
 	r.Namespace = namespace
-	q.Push(r)
+	q.Put(r)
 	q.Measured(r.ID, r.Unpublished, size)
 }
 
 // TestFairCountsWhatIsScarcer: one namespace has many bytes, another many inodes.
 func TestFairCountsWhatIsScarcer(t *testing.T) {
-	q := &Queue{Fair: true}
+	q := &Index{Fair: true}
 	put(q, "bytes", "a", time.Hour, volume.Size{Bytes: 1 << 30, Inodes: 1})
 	put(q, "inodes", "b", time.Hour, volume.Size{Bytes: 4096, Inodes: 1000})
 	put(q, "old", "c", 0, volume.Size{Bytes: 4096, Inodes: 1})
 	for scarcer, want := range map[volume.Reason]volume.ID{volume.ForBytes: "bytes", volume.ForInodes: "inodes"} {
 		c, _ := q.Early(always, 0, scarcer)
-		if id := q.table.id(c.number); id != want {
+		if id := c.ID(); id != want {
 			t.Errorf("for want of %s %s goes, want %s", scarcer, id, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestFairCountsWhatIsScarcer(t *testing.T) {
 func TestFairWithOneNamespace(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		fair, oldest := &Queue{Fair: true, MinLifespan: time.Hour}, &Queue{MinLifespan: time.Hour}
+		fair, oldest := &Index{Fair: true, MinLifespan: time.Hour}, &Index{MinLifespan: time.Hour}
 		m := newModel(fair)
 		for i := range 50 {
 			a := anyVolume(rng, volume.ID(fmt.Sprint("v", i)), []string{"the only one"})
@@ -89,7 +89,7 @@ func TestSurplusAgainstModel(t *testing.T) {
 	limits := map[string]volume.Size{"a": {Bytes: 1 << 30}, "b": {Inodes: 3 << 20}, "c": {Bytes: 1 << 30, Inodes: 2 << 20}}
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
-		q := &Queue{
+		q := &Index{
 			Fair: seed%2 == 0, MinLifespan: time.Duration(seed%3) * time.Hour,
 			MaxRetained: func(namespace string) volume.Size { return limits[namespace] },
 		}
@@ -100,18 +100,18 @@ func TestSurplusAgainstModel(t *testing.T) {
 			case 0, 1:
 				m.both(q, anyVolume(rng, id, []string{"", "a", "b", "c", "unlimited"}))
 			case 2:
-				q.Take(id)
+				take(q, id)
 				delete(m.volumes, id)
 			}
 			now := epoch.Add(10 * time.Hour)
 			q.Recheck()
 			want := m.surplus(now)
 			c, ok := q.Surplus(now)
-			if ok != (len(want) > 0) || ok && !slices.Contains(want, q.table.id(c.number)) {
+			if ok != (len(want) > 0) || ok && !slices.Contains(want, c.ID()) {
 				t.Fatalf("seed %d, step %d: %v goes, %t, want one of %v", seed, step, c, ok, want)
 			}
 			if ok && rng.IntN(2) == 0 {
-				delete(m.volumes, q.TakeChosen(c).ID)
+				delete(m.volumes, takeChosen(q, c).ID)
 			}
 		}
 	}
@@ -121,11 +121,11 @@ func TestSurplusAgainstModel(t *testing.T) {
 func TestSurplusComesFromMeasuring(t *testing.T) {
 	asked := 0
 	limit := volume.Size{Bytes: 10 * sector}
-	q := &Queue{MaxRetained: func(string) volume.Size { asked++; return limit }}
+	q := &Index{MaxRetained: func(string) volume.Size { asked++; return limit }}
 	for i := range 5 {
 		r := retained(fmt.Sprint("v", i), time.Duration(i), time.Hour)
 		r.Namespace = "n"
-		q.Push(r)
+		q.Put(r)
 	}
 	if c, ok := q.Surplus(always); ok || asked > 0 {
 		t.Errorf("%v goes and nothing was measured; asked %d times", c, asked)
@@ -136,10 +136,10 @@ func TestSurplusComesFromMeasuring(t *testing.T) {
 	// The oldest goes, though its size is not known, until what is known is within the limit.
 	for i := range 3 {
 		c, ok := q.Surplus(always)
-		if id := q.table.id(c.number); !ok || id != volume.ID(fmt.Sprint("v", i)) {
+		if id := c.ID(); !ok || id != volume.ID(fmt.Sprint("v", i)) {
 			t.Fatalf("%s goes, %t, want v%d", id, ok, i)
 		}
-		q.TakeChosen(c)
+		takeChosen(q, c)
 	}
 	if c, ok := q.Surplus(always); ok {
 		t.Errorf("%v goes, and the rest is within the limit", c)
@@ -155,39 +155,5 @@ func TestSurplusComesFromMeasuring(t *testing.T) {
 	q.Recheck()
 	if _, ok := q.Surplus(always); !ok {
 		t.Error("nothing goes under a lower limit")
-	}
-}
-
-// TestTooManyNamespaces: further ones count as one, without a limit, and all of them come and go.
-func TestTooManyNamespaces(t *testing.T) {
-	q := &Queue{Fair: true, MaxRetained: func(string) volume.Size { return volume.Size{Bytes: 1} }}
-	const more = 10
-	for i := range maxTenants + more {
-		put(q, fmt.Sprint("v", i), fmt.Sprint("n", i), time.Duration(i), volume.Size{Bytes: sector, Inodes: 1})
-	}
-	if n := len(q.tenants.named); n != maxTenants+1 {
-		t.Errorf("%d namespaces are told apart, want %d", n, maxTenants+1)
-	}
-	if c, _ := q.Early(always, 0, volume.ForBytes); q.table.id(c.number) != volume.ID(fmt.Sprint("v", maxTenants)) {
-		t.Errorf("%s goes, want the oldest of those that count as one", q.table.id(c.number))
-	}
-	gone := 0
-	for c, ok := q.Surplus(always); ok; c, ok = q.Surplus(always) {
-		q.TakeChosen(c)
-		gone++
-	}
-	if gone != maxTenants {
-		t.Errorf("%d went, want one of each namespace that is known, %d", gone, maxTenants)
-	}
-	// There is room for namespaces again.
-	put(q, "again", "n7", 0, volume.Size{Bytes: sector, Inodes: 1})
-	if c, ok := q.Surplus(always); !ok || q.TakeChosen(c).ID != "again" {
-		t.Error("a namespace that came again is not known")
-	}
-	for i := range more {
-		q.Take(volume.ID(fmt.Sprint("v", maxTenants+i)))
-	}
-	if len(q.tenants.named) != 0 || q.tenants.total != (volume.Size{}) || q.Len() != 0 {
-		t.Errorf("%d namespaces are left, with %v", len(q.tenants.named), q.tenants.total)
 	}
 }
