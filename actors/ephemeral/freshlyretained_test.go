@@ -183,8 +183,10 @@ func TestNotListedWhileAPublishIsOnItsWay(t *testing.T) {
 // not have ended yet.
 func TestReadAtOnceAfterAPublishThatFailed(t *testing.T) {
 	for name, change := range map[string]func(h *testNode, m *messages.PublishVolume){
-		"too late":    func(_ *testNode, m *messages.PublishVolume) { m.Deadline = time.Now().Add(-time.Second) },
-		"not mounted": func(h *testNode, _ *messages.PublishVolume) { h.mounter.fail(func(string) error { return unix.EIO }, nil) },
+		"too late": func(_ *testNode, m *messages.PublishVolume) { m.Deadline = time.Now().Add(-time.Second) },
+		"not mounted": func(h *testNode, _ *messages.PublishVolume) {
+			h.mounter.fail(func(string) error { return unix.EIO }, nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withNode(t, func(t *testing.T, h *testNode) {
