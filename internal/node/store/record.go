@@ -157,24 +157,11 @@ func decodeValue(key, value []byte, m moment) (volume.Record, error) {
 	if err != nil {
 		return volume.Record{}, err
 	}
-	stored, err := decodeBody(body)
-	if err != nil {
+	var stored storedRecord
+	if err := decoding.Unmarshal(body, &stored); err != nil {
 		return volume.Record{}, err
 	}
 	return stored.record(volume.ID(key), m)
-}
-
-func decodeBody(body []byte) (stored storedRecord, err error) {
-	if plain, ok := parsePlain(string(body)); ok {
-		return plain, nil
-	}
-	return unmarshalBody(body)
-}
-
-// unmarshalBody is decodeBody for any body.
-func unmarshalBody(body []byte) (stored storedRecord, err error) {
-	err = decoding.Unmarshal(body, &stored)
-	return stored, err
 }
 
 // record returns the stored record of a volume, with times on the clock of m.now.
