@@ -84,7 +84,7 @@ type Config struct {
 	MinLifespan time.Duration
 	Fair        bool
 	MaxRetained func(namespace string) volume.Size
-	// Resized is called when the index of volumes takes much more memory than before, or less; see [retained.Index].
+	// Resized is called when the index of volumes takes much more memory than before, or less; see [retained.Index.Watch].
 	Resized func(bytes int)
 	// Published is called after a pod's volume was published and while nobody has asked whose it is.
 	// The publish was answered before. The call must not block.

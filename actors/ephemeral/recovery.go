@@ -28,9 +28,7 @@ type recovered struct {
 
 // recoverNode compares records and mounts, and returns what the actors begin with.
 func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
-	found.index = &retained.Index{
-		Resized: cfg.Resized, MinLifespan: cfg.MinLifespan, Fair: cfg.Fair, MaxRetained: cfg.MaxRetained,
-	}
+	found.index = &retained.Index{MinLifespan: cfg.MinLifespan, Fair: cfg.Fair, MaxRetained: cfg.MaxRetained}
 	found.clock = &clock{}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
 		found.index.Put(record)
@@ -57,6 +55,9 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 		return recovered{}, err
 	}
 	found.awake = r.awake
+	if cfg.Resized != nil {
+		found.index.Watch(cfg.Resized) // only now: to collect garbage more often while it fills takes twice the time
+	}
 	for i := range found.awake {
 		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
 	}

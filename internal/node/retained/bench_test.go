@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"runtime/debug"
 	"testing"
 	"time"
 
@@ -61,8 +60,6 @@ func BenchmarkFill(b *testing.B) {
 						return m.HeapAlloc
 					}
 					x := limited(true)
-					defer debug.SetGCPercent(debug.SetGCPercent(100))
-					x.Resized = func(bytes int) { debug.SetGCPercent(GCPercent(bytes)) }
 					before := heap()
 					took := fill(x, size, func(i int) volume.Record { return is.record(i, is.distinct) })
 					grew := heap() - before

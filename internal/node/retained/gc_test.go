@@ -26,7 +26,8 @@ func TestGCPercent(t *testing.T) {
 // TestIndexTellsItsSize now and then, when it grows and when it shrinks.
 func TestIndexTellsItsSize(t *testing.T) {
 	var told []int
-	x := &Index{Resized: func(bytes int) { told = append(told, bytes/volumeBytes) }}
+	x := &Index{}
+	x.Watch(func(bytes int) { told = append(told, bytes/volumeBytes) })
 	const size = 2*resizeStep + 1
 	for i := range size {
 		x.Put(retained(fmt.Sprintf("csi-%064x", i), time.Duration(i), time.Hour))
@@ -38,7 +39,7 @@ func TestIndexTellsItsSize(t *testing.T) {
 	for i := range size {
 		x.Forget(volume.ID(fmt.Sprintf("csi-%064x", i)))
 	}
-	if want := []int{resizeStep, 2 * resizeStep, resizeStep, 0}; !slices.Equal(told, want) {
+	if want := []int{0, resizeStep, 2 * resizeStep, resizeStep, 0}; !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
 	}
 }

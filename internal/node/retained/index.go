@@ -28,9 +28,6 @@ import (
 //  4. when that was not enough ([Index.Guaranteed]): those that are younger than MinLifespan, then
 //     the pinned ones.
 type Index struct {
-	// Resized, if set, is called whenever the number of volumes has changed by [resizeStep], with about
-	// how many bytes they take.
-	Resized func(bytes int)
 	// MinLifespan is how long a volume is kept that is not released, whatever the pressure is.
 	MinLifespan time.Duration
 	// Fair: a namespace that retains more than an average one loses its oldest volume first.
@@ -42,11 +39,13 @@ type Index struct {
 	// digits has the volumes with a kubelet's ID, by its digits, texts all others.
 	digits map[[idBytes]byte]*entry
 	texts  map[volume.ID]*entry
-	sized  int // how many volumes there were when Resized was called last
-	clock  clock
-	groups pool[group]
-	fates  pool[fate]
-	holds  pool[holdTexts]
+	// resized is that of Watch, sized how many volumes there were when it was called last.
+	resized func(bytes int)
+	sized   int
+	clock   clock
+	groups  pool[group]
+	fates   pool[fate]
+	holds   pool[holdTexts]
 
 	// These have the volumes at rest.
 	classes   classes
@@ -219,7 +218,7 @@ func (x *Index) Forget(id volume.ID) {
 	} else {
 		delete(x.texts, id)
 	}
-	x.resized()
+	x.recount()
 }
 
 func (x *Index) find(id volume.ID) *entry {
@@ -246,7 +245,7 @@ func (x *Index) add(id volume.ID, pod volume.PodUID) *entry {
 	} else {
 		x.texts[e.rare.id] = e
 	}
-	x.resized()
+	x.recount()
 	return e
 }
 
@@ -334,10 +333,16 @@ const (
 	garbage = 32 << 20
 )
 
-func (x *Index) resized() {
-	if n := x.Len(); x.Resized != nil && (n-x.sized >= resizeStep || x.sized-n >= resizeStep) {
+// Watch calls resized with about how many bytes the index takes, now and whenever that has changed by much.
+func (x *Index) Watch(resized func(bytes int)) {
+	x.resized, x.sized = resized, x.Len()
+	resized(x.sized * volumeBytes)
+}
+
+func (x *Index) recount() {
+	if n := x.Len(); x.resized != nil && (n-x.sized >= resizeStep || x.sized-n >= resizeStep) {
 		x.sized = n
-		x.Resized(n * volumeBytes)
+		x.resized(n * volumeBytes)
 	}
 }
 
