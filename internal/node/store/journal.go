@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/katbox/katbox/internal/lib/kernel"
@@ -36,6 +37,9 @@ type journal struct {
 	newest uint64
 	// waiting are the entries after journalState.durable, in order.
 	waiting []entry
+	// oldest is when the first of them was made, or the one that is being written if there is no other; nil if there is
+	// none. It is read without mu, which a write holds for as long as the disk hangs.
+	oldest atomic.Pointer[time.Time]
 	// told: the next transaction is on its way.
 	told bool
 	// doubted are the volumes of which a commit has failed: the disk may have what nobody was told. Their next change
@@ -129,8 +133,10 @@ func (j *journal) add(e entry, patience time.Duration) (first bool, wait error) 
 	// After an error it may be there or not. A start takes it for one that counts only until a transaction has passed its
 	// number, and the change is in that one.
 	j.newest = e.number
+	j.oldest.CompareAndSwap(nil, &e.since)
 	if err := kernel.Pwrite(int(f.file.Fd()), content, f.end); err != nil {
 		j.broken = fmt.Errorf("write %s: %w", f.file.Name(), err)
+		j.date()
 		return false, j.broken
 	}
 	f.end += int64(len(content))
@@ -189,20 +195,29 @@ func (j *journal) committed(newest uint64) {
 	j.durable, j.begun = newest, true
 	n, _ := slices.BinarySearchFunc(j.waiting, newest+1, func(e entry, number uint64) int { return int(int64(e.number - number)) })
 	j.waiting = slices.Delete(slices.Clone(j.waiting), 0, n)
+	j.date()
 	if j.newest == newest && j.files[j.current] != nil {
 		j.broken = nil
 		j.files[j.current].end = journalHeader // all is in the database
 	}
 }
 
-// since is when the oldest change was made that the database does not have; zero if it has all.
-func (j *journal) since() time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// date notes when the first entry was made that waits.
+func (j *journal) date() {
 	if len(j.waiting) == 0 {
-		return time.Time{}
+		j.oldest.Store(nil)
+		return
 	}
-	return j.waiting[0].since
+	since := j.waiting[0].since
+	j.oldest.Store(&since)
+}
+
+// since is when the oldest change was made that the database does not have; zero if it has all. It does not wait.
+func (j *journal) since() time.Time {
+	if since := j.oldest.Load(); since != nil {
+		return *since
+	}
+	return time.Time{}
 }
 
 // has reports whether a change of one of these volumes waits.
@@ -283,5 +298,6 @@ func (s *Store) Journal(c volume.Change, patience time.Duration) (first bool, wa
 	return first, wait, nil
 }
 
-// Waiting returns since when the oldest change waits that [Store.Journal] took over and that is not durable; zero if all are.
+// Waiting returns since when the oldest change waits that [Store.Journal] took over, or is taking over, and that is not
+// durable; zero if all are. It never waits, for a disk that hangs neither.
 func (s *Store) Waiting() time.Time { return s.journal.since() }

@@ -1,7 +1,11 @@
 package store
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,4 +83,67 @@ func TestJournalOnADiskThatTurnsReadOnly(t *testing.T) {
 			t.Fatal("changes are taken over that no disk will have")
 		}
 	}
+}
+
+// TestJournalOnADiskThatHangs: what asks how far the disk is behind gets an answer while a write to the journal hangs; a
+// scrape of the metrics asks, and /readyz does.
+func TestJournalOnADiskThatHangs(t *testing.T) {
+	for _, before := range []string{"nothing waits", "a change waits"} {
+		t.Run(before, func(t *testing.T) {
+			dir := roottest.FileSystem(t, "ext4", smallest["ext4"])
+			s := openJournalled(t, filepath.Join(dir, "store.db"))
+			began := time.Now()
+			if before == "a change waits" {
+				journalled(t, s, put(published("a")))
+			}
+			waited := s.Waiting()
+			thaw := freeze(t, dir)
+			written := make(chan error, 1)
+			go func() {
+				_, wait, err := s.Journal(put(published("b")), time.Hour)
+				written <- errors.Join(wait, err)
+			}()
+			for s.journal.mu.TryLock() { // until the write has it
+				s.journal.mu.Unlock()
+				runtime.Gosched()
+			}
+			answer := make(chan time.Time, 1)
+			go func() { answer <- s.Waiting() }()
+			select {
+			case since := <-answer:
+				if since.Before(began) || !waited.IsZero() && !since.Equal(waited) {
+					t.Errorf("waits since %v, want %v or after %v", since, waited, began)
+				}
+			case <-time.After(time.Minute):
+				t.Error("no answer while the disk hangs")
+			}
+			thaw()
+			if err := <-written; err != nil {
+				t.Error(err)
+			}
+			commit(t, s)
+			if !s.Waiting().IsZero() {
+				t.Error("changes wait that the commit has taken")
+			}
+		})
+	}
+}
+
+// freeze lets all writes to a file system hang until thaw, which the end of the test calls too.
+func freeze(t *testing.T, dir string) (thaw func()) {
+	const fifreeze, fithaw = 0xc0045877, 0xc0045878 // <linux/fs.h>
+	f, err := os.Open(dir)
+	if err == nil {
+		err = unix.IoctlSetInt(int(f.Fd()), fifreeze, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	thaw = sync.OnceFunc(func() {
+		if err := errors.Join(unix.IoctlSetInt(int(f.Fd()), fithaw, 0), f.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(thaw)
+	return thaw
 }
