@@ -36,7 +36,7 @@ type Records interface {
 
 // RecordMetrics count what happens to records.
 type RecordMetrics interface {
-	// Committed: a commit of a number of changes has ended.
+	// Committed: a commit of a number of changes has ended, with those that were answered before.
 	Committed(took time.Duration, changes int, err error)
 	// Reserved tells whether room is reserved for records.
 	Reserved(ok bool)
@@ -51,6 +51,8 @@ type Recording struct {
 	Lag     Lag
 	// NoRoom is called when what was answered finds no room on the disk. It does not block; nil does nothing.
 	NoRoom func()
+	// lagging counts the changes that the journal has taken over, until a commit has succeeded that writes them.
+	lagging *atomic.Int64
 }
 
 // Lag is how far the disk may be behind what was answered.
@@ -211,9 +213,12 @@ func (r *recorder) commit(c actor.Context) {
 	go func() {
 		done := &committed{answers: answers}
 		if done.skipped = len(changes) == 0 && !probed && r.Records.Waiting().IsZero(); !done.skipped {
-			began := time.Now()
+			began, lagging := time.Now(), r.lagging.Load()
 			done.err = Guard(r.log, func() error { return r.Records.Commit(changes) })
-			r.Metrics.Committed(time.Since(began), len(changes), done.err)
+			r.Metrics.Committed(time.Since(began), len(changes)+int(lagging), done.err)
+			if done.err == nil {
+				r.lagging.Add(-lagging)
+			}
 			r.Metrics.Reserved(r.Records.ReserveError() == nil)
 			done.waits = r.Lag.Sync > 0 && !r.Records.Waiting().IsZero()
 		}
@@ -255,6 +260,9 @@ func (r Recorder) change(change volume.Change, mayLag bool) error {
 			r.root.Send(r.actor, &messages.RecordsWait{})
 		}
 		r.say(wait)
+		if wait == nil && err == nil {
+			r.lagging.Add(1)
+		}
 		if wait == nil || err != nil {
 			return err
 		}

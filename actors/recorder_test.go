@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -39,7 +40,7 @@ func BenchmarkRecorder(b *testing.B) {
 			system := actor.NewActorSystem()
 			defer system.Shutdown()
 			fatal := func(err error) { b.Error(err) }
-			props := recorderProps(Recording{Records: records, Metrics: metrics.New("test", "")}, fatal, logr.Discard())
+			props := recorderProps(Recording{Records: records, Metrics: metrics.New("test", ""), lagging: &atomic.Int64{}}, fatal, logr.Discard())
 			client := Recorder{Recording: &Recording{}, root: system.Root, actor: system.Root.Spawn(props)}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

@@ -68,6 +68,9 @@ func (s *System) Single(name string) *actor.PID {
 // Start starts the supervisor, and with it all others. A kind that keeps no records on this machine
 // needs no recording.
 func (s *System) Start(kind Kind, m Metrics, recording *Recording) error {
+	if recording != nil {
+		recording.lagging = &atomic.Int64{}
+	}
 	s.Recorder.Recording = recording
 	supervisor := &Supervisor{
 		kind: kind, log: s.log, metrics: m, fatal: s.Fail, root: s.Root, awake: map[volume.ID]*entry{}, byActor: map[string]volume.ID{},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 )
 
 // withLaggingNode is withNode with a journal, in which every change is taken over that may lag.
@@ -70,6 +71,7 @@ func TestLaggingIsCommittedInTime(t *testing.T) {
 		if got := h.records.committed() - before; got != 1 {
 			t.Errorf("%d commits, want 1", got)
 		}
+		metricstest.Of(t, h.metrics).Want(t, "after the commit", metricstest.Values{`katbox_store_commit_changes_sum`: 2, `katbox_store_commit_changes_count`: 1})
 		h.wantPhase(testID, volume.Retained)
 		time.Sleep(10 * h.lag.Sync)
 		synctest.Wait()
