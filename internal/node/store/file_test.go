@@ -59,6 +59,7 @@ func TestOnlyARegularFileIsOpened(t *testing.T) {
 			{"the records", "store.db", "move it aside and start again"},
 			{"unfinished records", "store.db" + newSuffix, "remove it"},
 			{"the old driver's database", "old.db", "move it aside and start again"},
+			{"the journal", "store.db" + journalSuffixes[1], "remove it and start again"},
 		} {
 			t.Run(kind+" as "+test.name, func(t *testing.T) {
 				// The path of a socket has to be short.

@@ -139,6 +139,8 @@ func readJournal(place *os.Root, path string, s journalState) (entries []entry, 
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
+		case errors.Is(err, errNotRegular):
+			return nil, nil, fmt.Errorf("%s cannot be used (%w); remove it and start again", path+suffix, err)
 		case err != nil:
 			return nil, nil, fmt.Errorf("read %s: %w", path+suffix, err)
 		case bytes.HasPrefix(content, s.header()):
