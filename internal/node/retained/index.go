@@ -238,6 +238,7 @@ func (x *Index) add(id volume.ID, pod volume.PodUID) *entry {
 		x.groups, x.fates, x.holds = pool[group]{}, pool[fate]{}, pool[holdTexts]{}
 		x.classes, x.postponed = classes{}, order{place: (*entry).classPlace, before: sooner}
 		x.lists, x.namespaces = map[space]*list{}, map[string]*namespace{}
+		x.tenants.limited = x.MaxRetained != nil
 	}
 	e := newEntry(id, pod)
 	if key, ok := digitsOf(id); ok {

@@ -14,7 +14,9 @@ const rechecked = 500
 type tenants struct {
 	all   []*namespace // those with listed volumes
 	total volume.Size
-	// suspects may retain more than they may. next is the one to be looked at next by Recheck.
+	// suspects may retain more than they may, where limited says that any namespace may not retain all. next is the one to
+	// be looked at next by Recheck.
+	limited  bool
 	suspects []*namespace
 	next     int
 }
@@ -142,7 +144,7 @@ func (t *tenants) ofHeaviest(born int64, scarcer volume.Reason) *entry {
 
 // doubt lets the next surplus look at a namespace.
 func (t *tenants) doubt(n *namespace) {
-	if !n.suspect {
+	if t.limited && !n.suspect {
 		n.suspect = true
 		t.suspects = append(t.suspects, n)
 	}
