@@ -57,7 +57,7 @@ func (s *scene) attachLast() error {
 // passGrace returns when the graces of all that was released are over, and the daemon rests.
 func (s *scene) passGrace() {
 	s.t.Helper()
-	const pod, commits = "later", 5 // publish, unpublish, release and two of the deletion
+	const pod, commits = "later", 3 // release and two of the deletion
 	before := s.met(afterCommit)
 	s.makePod(pod)
 	releasedLater(s.daemon, pod)
