@@ -16,8 +16,8 @@ import (
 // pollInterval is how often something is looked at that is waited for.
 const pollInterval = 50 * time.Millisecond
 
-// What the pods write, in bytes, on a disk of 64 MiB of which the daemon reserves
-// 16 for its records. The first filler leaves more free than the headroom, a
+// What the pods write, in bytes, on a disk of 64 MiB of which the daemon takes
+// 20 for its records and their journal. The first filler leaves more free than the headroom, a
 // tenth of the disk. Each further one leaves half a mebibyte, so that the oldest
 // retained volume goes, and one is enough.
 const (
@@ -26,7 +26,7 @@ const (
 	trainBytes  = 11 * mebibyte
 )
 
-var fillerBytes = []int64{11 * mebibyte, 25 * mebibyte / 2, 11 * mebibyte}
+var fillerBytes = []int64{11 * mebibyte, 17 * mebibyte / 2, 11 * mebibyte}
 
 // errSlow says that the story took longer than the files are kept.
 var errSlow = errors.New("this machine is too slow for the story: files expired before it was told; " +
