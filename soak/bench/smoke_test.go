@@ -52,7 +52,7 @@ func TestSmoke(t *testing.T) {
 	if err := json.Unmarshal(text, &x); err != nil {
 		t.Fatal(err)
 	}
-	if len(x.Points) != 5 || x.Lateness == nil || x.Lateness.Deadlines != 50 || x.Burst == nil ||
+	if len(x.Points) != 6 || x.Lateness == nil || x.Lateness.Deadlines != 50 || x.Burst == nil ||
 		len(x.Burst.GoneMillis) != 2 || len(x.Burst.RmMillis) != 2 {
 		t.Fatalf("it has not measured everything: %s", text)
 	}
@@ -63,7 +63,7 @@ func TestSmoke(t *testing.T) {
 		if p.Lists != nil {
 			wantLists(t, p.Lists)
 		}
-		for name, m := range map[string]measured{"katbox": p.Katbox, "floor": p.Floor} {
+		for name, m := range map[string]measured{"katbox": p.Katbox, "floor": p.Floor, "bind": p.Bind} {
 			if len(m.Rounds) != 2 || len(m.ReadyMillis) == 0 || m.AnonymousBytes == 0 || m.Threads == 0 {
 				t.Errorf("%+v: %s: %+v", p.spot, name, m)
 			}
