@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,14 +86,15 @@ func TestLaggingIsCommittedInTime(t *testing.T) {
 // tried again, and said.
 func TestLaggingWantsRoom(t *testing.T) {
 	withLaggingNode(t, func(t *testing.T, h *testNode) {
-		full := true
+		var full atomic.Bool
+		full.Store(true)
 		measured := func() int {
 			h.disk.mu.Lock()
 			defer h.disk.mu.Unlock()
 			return h.disk.measured
 		}
 		h.records.setOnCommit(func([]volume.Change) error {
-			if full {
+			if full.Load() {
 				return unix.ENOSPC
 			}
 			return nil
@@ -104,7 +106,7 @@ func TestLaggingWantsRoom(t *testing.T) {
 		if measured() == asked {
 			t.Error("the disk is not looked at")
 		}
-		full = false
+		full.Store(false)
 		time.Sleep(h.lag.Sync)
 		synctest.Wait()
 		h.wantPhase(testID, volume.Publishing)
