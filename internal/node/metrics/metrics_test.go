@@ -87,6 +87,8 @@ var names = []string{
 	"katbox_read_requests_total counter",
 	"katbox_read_streams gauge",
 	"katbox_read_streams_refused_total counter",
+	"katbox_records_durable_seconds gauge",
+	"katbox_records_wait gauge",
 	"katbox_registered gauge",
 	"katbox_retained_bytes gauge",
 	"katbox_retained_unmeasured_volumes gauge",
@@ -130,6 +132,7 @@ func everything() *metrics.Metrics {
 	deleted(volume.Interrupted, 0, 0)
 	deleted(volume.Reason(99), 0, 0)
 	m.RetainedBytes(4096)
+	m.Waits(true)
 	m.RetainedUnmeasured(7)
 	m.UnmountRetried()
 	m.VolumeStuck(volume.Unknown, volume.Unpublishing)
@@ -217,6 +220,8 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_volumes{phase="Retained"}`:   0,
 		`katbox_volumes{phase="Deleting"}`:   1,
 		`katbox_mounts`:                      2,
+		`katbox_records_wait`:                1,
+		`katbox_records_durable_seconds`:     0,
 		`katbox_retained_bytes`:              4096,
 		`katbox_retained_unmeasured_volumes`: 7,
 
