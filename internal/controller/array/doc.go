@@ -1,5 +1,6 @@
 // Package array has the words for a remote storage array, and what Katbox asks of one: [Array].
-// array/vpsa is the client of a Zadara VPSA, array/fake the array that tests run against.
+// Package internal/controller/vpsa is the client of a Zadara VPSA, internal/testing/array/fake the array that tests run
+// against.
 //
 // An array has no idempotency keys, and an answer can get lost after the change was made. So each
 // method that changes something looks first: it may be repeated after any error, and makes nothing

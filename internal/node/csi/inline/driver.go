@@ -69,11 +69,11 @@ func New(cfg Config) (*Driver, error) {
 	case cfg.MaxVolumes < 0:
 		return nil, fmt.Errorf("maximum of volumes per node %d is negative", cfg.MaxVolumes)
 	case cfg.Volumes == nil:
-		return nil, errors.New("driver: Config.Volumes is missing")
+		return nil, errors.New("csi/inline: Config.Volumes is missing")
 	case cfg.Terms == nil:
-		return nil, errors.New("driver: Config.Terms is missing")
+		return nil, errors.New("csi/inline: Config.Terms is missing")
 	case cfg.Metrics == nil:
-		return nil, errors.New("driver: Config.Metrics is missing")
+		return nil, errors.New("csi/inline: Config.Metrics is missing")
 	}
 	return &Driver{cfg: cfg, podsDir: kubelet.PodsDir(cfg.KubeletDir)}, nil
 }

@@ -75,13 +75,13 @@ func New(cfg Config) (*Driver, error) {
 	case cfg.MaxVolumes < 0:
 		return nil, fmt.Errorf("maximum of volumes per node %d is negative", cfg.MaxVolumes)
 	case cfg.Kind != pools.KindArray && cfg.Kind != pools.KindLocal:
-		return nil, fmt.Errorf("driver/node: Config.Kind %q is not known", cfg.Kind)
+		return nil, fmt.Errorf("csi/persistent: Config.Kind %q is not known", cfg.Kind)
 	case (cfg.Segments == nil) != (cfg.Kind == pools.KindArray):
-		return nil, errors.New("driver/node: Config.Segments is for pools on the node, and for those alone")
+		return nil, errors.New("csi/persistent: Config.Segments is for pools on the node, and for those alone")
 	case cfg.Volumes == nil:
-		return nil, errors.New("driver/node: Config.Volumes is missing")
+		return nil, errors.New("csi/persistent: Config.Volumes is missing")
 	case cfg.Count == nil:
-		return nil, errors.New("driver/node: Config.Count is missing")
+		return nil, errors.New("csi/persistent: Config.Count is missing")
 	}
 	return &Driver{cfg: cfg, podsDir: kubelet.PodsDir(cfg.KubeletDir), pluginsDir: kubelet.PluginsDir(cfg.KubeletDir)}, nil
 }
