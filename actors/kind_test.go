@@ -287,7 +287,8 @@ func TestKindWithoutRecordsAnswers(t *testing.T) {
 func TestKindStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSystem(logr.Discard(), 0)
-		if err := s.Start(&counters{env: s, asleep: map[volume.ID]int{}}, noMetrics{}, &Recording{Records: noRecords{}, Metrics: noMetrics{}}); err != nil {
+		if err := s.Start(&counters{env: s, asleep: map[volume.ID]int{}}, noMetrics{}, &Recording{Records: noRecords{},
+			Metrics: noMetrics{}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Healthy(t.Context()); err != nil {

@@ -49,12 +49,14 @@ var programs = []wall{
 
 // rooms are the directories of internal, from below.
 var rooms = []wall{
-	{"../internal/model/...", "internal/model/volume", []string{"internal/model"}, nil, []string{"k8s.io/client-go", "google.golang.org/grpc"}},
+	{"../internal/model/...", "internal/model/volume", []string{"internal/model"}, nil, []string{"k8s.io/client-go",
+		"google.golang.org/grpc"}},
 	{"../internal/lib/...", "internal/lib/kernel", []string{"internal/model", "internal/lib"}, nil, []string{"k8s.io/client-go"}},
 	{"../internal/link/...", "internal/link/hub", []string{"internal/model", "internal/lib", "internal/link"}, nil, nil},
 	{"../internal/gateway/...", "internal/gateway/server", []string{
 		"internal/model", "internal/lib", "internal/link", "internal/gateway"}, nil, nil},
-	{"../internal/node/...", "internal/node/store", []string{"internal/model", "internal/lib", "internal/link/wire", "internal/node"}, nil, nil},
+	{"../internal/node/...", "internal/node/store", []string{"internal/model", "internal/lib", "internal/link/wire", "internal/node"},
+		nil, nil},
 	{"../internal/controller/...", "internal/controller/vpsa", []string{"internal/model", "internal/lib", "internal/controller"}, nil, nil},
 	{"../internal/cli/...", "internal/cli/verbs", []string{"internal/model", "internal/lib", "internal/cli"}, nil, []string{"k8s.io"}},
 	{"../internal/plugin/...", "internal/plugin/web", []string{"internal/model", "internal/lib", "internal/plugin"}, nil, nil},

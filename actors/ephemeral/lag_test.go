@@ -63,23 +63,29 @@ func TestWhatWaitsForTheDisk(t *testing.T) {
 	})
 	again := with(live, func(r *volume.Record) { r.Phase = volume.Publishing })
 	for name, tt := range map[string]struct{ before, after *volume.Record }{
-		"publish of a retained volume":         {&retained, again},
-		"publish of a volume that is leaving":  {leaving, again},
-		"publish that attaches":                {nil, with(*again, func(r *volume.Record) { r.Attach = attach })},
-		"undo of a publish of a retained one":  {with(*again, func(r *volume.Record) { r.Published = lagUnpublished.Add(time.Second) }), &retained},
-		"pin":                                  {&retained, with(retained, func(r *volume.Record) { r.Hold = volume.Hold{Kind: volume.Pinned, For: time.Hour, By: "a", Why: "b"} })},
-		"unpin":                                {with(retained, func(r *volume.Record) { r.Hold.Kind = volume.Pinned }), &retained},
-		"release":                              {&retained, with(retained, func(r *volume.Record) { r.Hold.Kind = volume.Released })},
-		"owner of a released volume":           {with(retained, func(r *volume.Record) { r.Hold.Kind = volume.Released }), with(retained, func(r *volume.Record) { r.Hold.Kind, r.Owner.Verdict = volume.Released, volume.Denied })},
-		"prolong":                              {&retained, with(retained, func(r *volume.Record) { r.Lifespan += time.Hour })},
-		"later unpublish":                      {&retained, with(retained, func(r *volume.Record) { r.Unpublished = r.Unpublished.Add(time.Hour) })},
-		"outcome that was corrected":           {with(retained, func(r *volume.Record) { r.Outcome = volume.Succeeded }), with(retained, func(r *volume.Record) { r.Outcome = volume.Failed })},
-		"unpublish after an outcome corrected": {with(*leaving, func(r *volume.Record) { r.Outcome = volume.Succeeded }), with(retained, func(r *volume.Record) { r.Outcome = volume.Failed })},
-		"deletion":                             {&retained, with(retained, func(r *volume.Record) { r.Phase = volume.Deleting })},
-		"end of a deletion":                    {with(retained, func(r *volume.Record) { r.Phase = volume.Deleting }), nil},
-		"project given up":                     {with(live, func(r *volume.Record) { r.Project = 7 }), again},
-		"undo of a publish with a project":     {with(*again, func(r *volume.Record) { r.Project = 7 }), nil},
-		"volume that is found mounted":         {nil, &live},
+		"publish of a retained volume":        {&retained, again},
+		"publish of a volume that is leaving": {leaving, again},
+		"publish that attaches":               {nil, with(*again, func(r *volume.Record) { r.Attach = attach })},
+		"undo of a publish of a retained one": {with(*again, func(r *volume.Record) { r.Published = lagUnpublished.Add(time.Second) }),
+			&retained},
+		"pin": {&retained, with(retained,
+			func(r *volume.Record) { r.Hold = volume.Hold{Kind: volume.Pinned, For: time.Hour, By: "a", Why: "b"} })},
+		"unpin":   {with(retained, func(r *volume.Record) { r.Hold.Kind = volume.Pinned }), &retained},
+		"release": {&retained, with(retained, func(r *volume.Record) { r.Hold.Kind = volume.Released })},
+		"owner of a released volume": {with(retained, func(r *volume.Record) { r.Hold.Kind = volume.Released }), with(retained,
+			func(r *volume.Record) { r.Hold.Kind, r.Owner.Verdict = volume.Released, volume.Denied })},
+		"prolong": {&retained, with(retained, func(r *volume.Record) { r.Lifespan += time.Hour })},
+		"later unpublish": {&retained, with(retained,
+			func(r *volume.Record) { r.Unpublished = r.Unpublished.Add(time.Hour) })},
+		"outcome that was corrected": {with(retained, func(r *volume.Record) { r.Outcome = volume.Succeeded }), with(retained,
+			func(r *volume.Record) { r.Outcome = volume.Failed })},
+		"unpublish after an outcome corrected": {with(*leaving, func(r *volume.Record) { r.Outcome = volume.Succeeded }), with(retained,
+			func(r *volume.Record) { r.Outcome = volume.Failed })},
+		"deletion":                         {&retained, with(retained, func(r *volume.Record) { r.Phase = volume.Deleting })},
+		"end of a deletion":                {with(retained, func(r *volume.Record) { r.Phase = volume.Deleting }), nil},
+		"project given up":                 {with(live, func(r *volume.Record) { r.Project = 7 }), again},
+		"undo of a publish with a project": {with(*again, func(r *volume.Record) { r.Project = 7 }), nil},
+		"volume that is found mounted":     {nil, &live},
 	} {
 		if volume.MayLag(tt.before, tt.after) {
 			t.Errorf("%s is answered before it is on the disk", name)
@@ -108,7 +114,8 @@ func lagRecords() []*volume.Record {
 	for _, terms := range []volume.Terms{{}, {Lifespan: lagLifespan, LifespanSucceeded: lagLifespan / 4}} {
 		for _, outcome := range []volume.Outcome{volume.OutcomeUnknown, volume.Succeeded, volume.Failed} {
 			for _, project := range []uint32{0, 7, 8} {
-				base := volume.Record{ID: testID, Pod: testPod, Published: lagUnpublished.Add(-time.Hour), Terms: terms, Outcome: outcome, Project: project}
+				base := volume.Record{ID: testID, Pod: testPod, Published: lagUnpublished.Add(-time.Hour), Terms: terms, Outcome: outcome,
+					Project: project}
 				for _, targets := range [][]volume.Target{
 					{target("/a", false)}, {target("/a", true)}, {target("/a", true), target("/b", false)},
 					{target("/a", false), target("/b", false)}, {target("/a", true), target("/b", true)}, {target("/b", false)},

@@ -72,7 +72,8 @@ func TestLaggingIsCommittedInTime(t *testing.T) {
 		if got := h.records.committed() - before; got != 1 {
 			t.Errorf("%d commits, want 1", got)
 		}
-		metricstest.Of(t, h.metrics).Want(t, "after the commit", metricstest.Values{`katbox_store_commit_changes_sum`: 2, `katbox_store_commit_changes_count`: 1})
+		metricstest.Of(t, h.metrics).Want(t, "after the commit", metricstest.Values{`katbox_store_commit_changes_sum`: 2,
+			`katbox_store_commit_changes_count`: 1})
 		h.wantPhase(testID, volume.Retained)
 		time.Sleep(10 * h.lag.Sync)
 		synctest.Wait()

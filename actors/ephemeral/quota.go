@@ -22,7 +22,8 @@ const trashPage = 4096
 
 // takeProject gives the record of a volume a project, if its data directory is about to be made. A
 // directory that exists keeps what it has: to mark its files one by one takes longer than to erase
-// them. After a reboot they are few: those of a volume whose record a power cut took. And where they do not have the project of the record it gets another one, which no files have.
+// them. After a reboot they are few: those of a volume whose record a power cut took. And where they do not have the project
+// of the record it gets another one, which no files have.
 func (t *task) takeProject(next *volume.Record) (err error) {
 	if next.Attach != (volume.Place{}) || !t.Quota.Gives(next.Terms.Limit) {
 		return nil

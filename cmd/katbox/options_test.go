@@ -25,7 +25,8 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, sizeLimit: "0", inodeLimit: "0", maxSizeLimit: "0", maxInodeLimit: "0",
 		releaseGrace: 10 * time.Minute,
 		headroom:     0.1, kubeletLine: "auto", pressureOrder: "oldest", pruneInterval: 5 * time.Second,
-		quota: "auto", projectIDs: "1258291200+16777216", eraseParallel: 2, tombstones: 10_000, recordSync: time.Second, syncPatience: 30 * time.Second, orphanGrace: 10 * time.Minute,
+		quota: "auto", projectIDs: "1258291200+16777216", eraseParallel: 2, tombstones: 10_000, recordSync: time.Second,
+		syncPatience: 30 * time.Second, orphanGrace: 10 * time.Minute,
 		maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
 		arrays: arrayOptions{
 			driverName: "array.csi.katbox.io", chapNamespace: "katbox-chap", kubeCredentials: "/var/run/secrets/kubernetes.io/serviceaccount",

@@ -70,7 +70,8 @@ var kinds = []kind{
 		from: []string{
 			"actors/ephemeral/hold.go", "actors/ephemeral/pins.go", "actors/ephemeral/purge.go", "actors/ephemeral/owner.go",
 			"actors/ephemeral/audit.go",
-			"actors/ephemeral/outcome.go", "internal/model/volume/hold.go", "internal/model/volume/owner.go", "internal/model/volume/terms.go", "internal/model/outcome",
+			"actors/ephemeral/outcome.go", "internal/model/volume/hold.go", "internal/model/volume/owner.go",
+			"internal/model/volume/terms.go", "internal/model/outcome",
 		},
 	},
 	{
@@ -89,7 +90,8 @@ var kinds = []kind{
 		cause: "A flag has a value that cannot be, or two flags contradict one another.",
 		cure:  "Correct it: in the chart's values, or in the DaemonSet's `args`. [Flags and metrics](reference.md#the-daemon) explains each.",
 		from: []string{
-			"cmd/katbox", "internal/model/lifespan", "internal/node/quota/range.go", "internal/node/tracing", "internal/lib/logging", "internal/lib/ops",
+			"cmd/katbox", "internal/model/lifespan", "internal/node/quota/range.go", "internal/node/tracing", "internal/lib/logging",
+			"internal/lib/ops",
 			"internal/model/terminal",
 		},
 	},

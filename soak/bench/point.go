@@ -113,7 +113,8 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 	if err := errors.Join(s.takeTurns(ctx, turns, at.Callers), stopWriting()); err != nil {
 		return p, err
 	}
-	s.say("%d callers, %d held, %d retained, %d before: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f, without records %.0f and %.0f",
+	s.say("%d callers, %d held, %d retained, %d before: %.0f calls/s and %.0f µs of CPU each, "+
+		"the floor %.0f and %.0f, without records %.0f and %.0f",
 		p.Callers, p.Held, p.Retained, p.Peak, p.Katbox.Median.CallsPerSecond, p.Katbox.Median.CPUMicrosPerCall,
 		p.Floor.Median.CallsPerSecond, p.Floor.Median.CPUMicrosPerCall, p.Bind.Median.CallsPerSecond, p.Bind.Median.CPUMicrosPerCall)
 	if at.Retained > 0 {

@@ -25,7 +25,8 @@ func example() *result {
 		Machine: machineInfo{Date: "2026-11-21", Cores: 2, Kernel: "6.18", FileSystem: "ext4"}, Rounds: 1,
 		Points: []point{
 			{spot: spot{Callers: 8}, Katbox: measuredAs(1500, 300), Floor: measuredAs(2000, 200), Bind: bare},
-			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Bind: bare, Empty: &empty, Lists: looked},
+			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Bind: bare, Empty: &empty,
+				Lists: looked},
 			{spot: spot{Callers: 8, Peak: 1_000_000}, Katbox: measuredAs(1400, 360), Floor: measuredAs(2000, 200), Bind: bare, Empty: &empty},
 		},
 		Lateness: &lateness{PerSecond: 1000, Deadlines: 20_000, P50: 2, P99: 10, Max: 120, WithinSecond: 1},

@@ -225,9 +225,6 @@ func (x *Index) fill(e *entry, r *volume.Record) {
 	e.setPlace(r.ID, r.Pod)
 	switch r.Phase {
 	case volume.Unknown:
-	default:
-		live := *r
-		e.special().live = &live
 	case volume.Retained, volume.Deleting:
 		e.since = x.clock.keep(r.Unpublished)
 		if r.Phase == volume.Retained && e.since == since {
@@ -243,6 +240,9 @@ func (x *Index) fill(e *entry, r *volume.Record) {
 			e.special().ownerUID = r.Owner.UID
 		}
 		x.hold(e, r.Hold)
+	default:
+		live := *r
+		e.special().live = &live
 	}
 	e.tidy()
 }

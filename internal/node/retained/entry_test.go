@@ -105,7 +105,8 @@ func TestVolumeTakesLittle(t *testing.T) {
 	x := &Index{}
 	x.Put(r.Retain(epoch, time.Hour))
 	e := x.find(kubeletID)
-	if name := unsafe.StringData(e.podName); e.rare != nil || unsafe.StringData(e.owner.name) != name || unsafe.StringData(e.owner.job) != name {
+	if name := unsafe.StringData(e.podName); e.rare != nil || unsafe.StringData(e.owner.name) != name ||
+		unsafe.StringData(e.owner.job) != name {
 		t.Errorf("%+v: want nothing rare, and names that are parts of the pod's", e)
 	}
 }
@@ -117,7 +118,8 @@ func TestEachVolumeIsDifferent(t *testing.T) {
 	named := func(i int) volume.Record {
 		r := volume.Record{ID: volume.ID(fmt.Sprint("csi-", i)), Pod: kubeletPod, PodName: "p", Namespace: fmt.Sprint("space-", i),
 			VolumeName: fmt.Sprint("volume-", i), ServiceAccount: fmt.Sprint("account-", i), Published: epoch.Local(),
-			Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: fmt.Sprint("uid-", i), Kind: "Job", Name: "p", UID: "00000000-0000-0000-0000-000000000000"},
+			Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: fmt.Sprint("uid-", i), Kind: "Job", Name: "p",
+				UID: "00000000-0000-0000-0000-000000000000"},
 			Terms: volume.Terms{Lifespan: time.Hour, LifespanSucceeded: time.Minute, Limit: volume.Size{Bytes: int64(i), Inodes: int64(i)}},
 		}.Retain(epoch, time.Hour)
 		r.Hold = volume.Hold{Kind: volume.Pinned, For: time.Duration(i), Why: fmt.Sprint("because of ", i)}

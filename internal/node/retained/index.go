@@ -108,16 +108,19 @@ func (x *Index) Has(p volume.Place) bool {
 	return e != nil && e.podUID() == p.Pod
 }
 
-// Len returns the number of volumes, Listed how many of them the lists contain.
-func (x *Index) Len() int    { return len(x.digits) + len(x.texts) }
+// Len returns the number of volumes.
+func (x *Index) Len() int { return len(x.digits) + len(x.texts) }
+
+// Listed returns how many volumes the lists contain.
 func (x *Index) Listed() int { return x.listed }
 
-// IsListed reports whether the lists contain a volume, IsGoing whether its deletion was ordered.
+// IsListed reports whether the lists contain a volume.
 func (x *Index) IsListed(id volume.ID) bool {
 	e := x.find(id)
 	return e != nil && e.isListed()
 }
 
+// IsGoing reports whether a volume's deletion was ordered.
 func (x *Index) IsGoing(id volume.ID) bool {
 	e := x.find(id)
 	return e != nil && e.going

@@ -101,7 +101,6 @@ func TestIndexAgainstPlainList(t *testing.T) {
 				if !is.wanted || after == is.publish {
 					is.record, is.wanted, is.awake, is.going = record, false, true, is.going && !record.Phase.Live()
 				}
-				known = known || !is.wanted
 			case 2:
 				if record.Phase.Live() {
 					continue
@@ -148,7 +147,7 @@ func TestIndexAgainstPlainList(t *testing.T) {
 						list[id] = is
 					}
 				}
-				is, known = list[id]
+				is = list[id]
 			}
 			if is.record.ID == "" {
 				continue

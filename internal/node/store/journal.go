@@ -185,7 +185,7 @@ func (j *journal) take() (entries []entry, newest uint64) {
 	defer j.mu.Unlock()
 	j.told = false
 	j.turn()
-	return j.waiting[:len(j.waiting):len(j.waiting)], j.newest
+	return slices.Clip(j.waiting), j.newest
 }
 
 // committed says that a transaction has written what it took.

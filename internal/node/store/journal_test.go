@@ -73,7 +73,8 @@ func TestJournalSurvivesTheProcess(t *testing.T) {
 	if got := s.Found().Entries; got != 4 {
 		t.Errorf("%d entries found, want 4", got)
 	}
-	if got := load(t, s, time.Now())["a"]; got.Phase != volume.Retained || got.Unpublished.Sub(now).Abs() > maxJitter || got.Lifespan != time.Hour {
+	if got := load(t, s, time.Now())["a"]; got.Phase != volume.Retained || got.Unpublished.Sub(now).Abs() > maxJitter ||
+		got.Lifespan != time.Hour {
 		t.Errorf("found %+v, want %+v", got, retained)
 	}
 	if !s.Waiting().IsZero() {
@@ -274,7 +275,7 @@ func TestEntryThatCannotBeWritten(t *testing.T) {
 			commit(t, s) // the change itself is withdrawn
 			journalled(t, s, put(published("d")))
 			kill(t, s)
-			s = wantNames(t, path, "a b d")
+			wantNames(t, path, "a b d")
 		})
 	}
 }
@@ -502,7 +503,8 @@ func FuzzJournal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		for _, e := range state.after([][]entry{state.run(content), state.run(content)}) {
 			got, length, ok := state.decode(e.encode(state))
-			if !ok || length != len(e.encode(state)) || got.id != e.id || !bytes.Equal(got.value, e.value) || (got.value == nil) != (e.value == nil) {
+			if !ok || length != len(e.encode(state)) || got.id != e.id || !bytes.Equal(got.value, e.value) ||
+				(got.value == nil) != (e.value == nil) {
 				t.Errorf("%+v is read as %+v (%t)", e, got, ok)
 			}
 		}

@@ -25,8 +25,8 @@ func TestEachTermIsStored(t *testing.T) {
 func setEach(v reflect.Value) {
 	switch {
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			setEach(v.Field(i))
+		for _, field := range v.Fields() {
+			setEach(field)
 		}
 	case v.CanInt():
 		v.SetInt(1)
