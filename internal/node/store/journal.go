@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -193,8 +194,8 @@ func (j *journal) committed(newest uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.durable, j.begun = newest, true
-	n, _ := slices.BinarySearchFunc(j.waiting, newest+1, func(e entry, number uint64) int { return int(int64(e.number - number)) })
-	j.waiting = slices.Delete(slices.Clone(j.waiting), 0, n)
+	n, _ := slices.BinarySearchFunc(j.waiting, newest+1, func(e entry, number uint64) int { return cmp.Compare(e.number, number) })
+	j.waiting = slices.Clone(j.waiting[n:])
 	j.date()
 	if j.newest == newest && j.files[j.current] != nil {
 		j.broken = nil

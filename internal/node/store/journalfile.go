@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -117,7 +118,7 @@ func (s journalState) run(content []byte) (run []entry) {
 // after returns the entries of some runs that follow what is durable, without a gap.
 func (s journalState) after(runs [][]entry) (all []entry) {
 	runs = slices.DeleteFunc(runs, func(run []entry) bool { return len(run) == 0 })
-	slices.SortFunc(runs, func(a, b []entry) int { return bytes.Compare(goneKey(a[0].number), goneKey(b[0].number)) })
+	slices.SortFunc(runs, func(a, b []entry) int { return cmp.Compare(a[0].number, b[0].number) })
 	next := s.durable + 1
 	for _, run := range runs {
 		for _, e := range run {
