@@ -116,7 +116,18 @@ func improveDaemon(t *testing.T, set *unstructured.Unstructured, values map[stri
 	fields(unstructured.SetNestedField(set.Object, "RuntimeDefault", "spec", "template", "spec", "securityContext", "seccompProfile", "type"))
 	containers, _, err := unstructured.NestedSlice(set.Object, "spec", "template", "spec", "containers")
 	fields(err)
-	fields(unstructured.SetNestedStringSlice(containers[0].(map[string]any), []string{"ALL"}, "securityContext", "capabilities", "drop"))
+	daemon := containers[0].(map[string]any)
+	fields(unstructured.SetNestedStringSlice(daemon, []string{"ALL"}, "securityContext", "capabilities", "drop"))
+	if given := values["resources"]; given == nil || reflect.DeepEqual(given, map[string]any{}) { // Helm merges them
+		fields(unstructured.SetNestedField(daemon, "768Mi", "resources", "limits", "memory"))
+	}
+	if values["goMemLimit"] == nil {
+		for _, variable := range daemon["env"].([]any) {
+			if variable := variable.(map[string]any); variable["name"] == "GOMEMLIMIT" {
+				variable["value"] = "576MiB"
+			}
+		}
+	}
 	fields(unstructured.SetNestedSlice(set.Object, containers, "spec", "template", "spec", "containers"))
 }
 
@@ -183,7 +194,7 @@ func TestUpgradeReusesValues(t *testing.T) {
 			acceptAll(t, objects)
 			want, got := keyed(split(t, []byte(old))), keyed(objects)
 			for name, object := range want {
-				improve(t, object, map[string]any{"maxUnavailable": "as before"})
+				improve(t, object, map[string]any{"maxUnavailable": "as before", "resources": "as before", "goMemLimit": "as before"})
 				// The scheduler is told by a value of now.
 				unstructured.RemoveNestedField(object.Object, "spec", "preventPodSchedulingIfMissing")
 				selector, _, err := unstructured.NestedMap(object.Object, "spec", "selector")
