@@ -39,6 +39,7 @@ func (h *testNode) detach() {
 	if err := h.node.Unpublish(h.t.Context(), lookingID, h.target(lookingPod, "mount")); err != nil {
 		h.t.Fatalf("detach: %v", err)
 	}
+	synctest.Wait() // until it sleeps: a pod that detaches and attaches before that is not asked about again
 }
 
 // leaveBehind retains the test's volume, with a marker.

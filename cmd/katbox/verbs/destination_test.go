@@ -92,11 +92,14 @@ func (n *node) streams() int {
 	defer n.mu.Unlock()
 	if n.counted == nil {
 		n.counted = new(int)
-		n.front = func(_ http.ResponseWriter, r *http.Request) bool {
+		front := n.front
+		n.front = func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.HasSuffix(r.URL.Path, "/bytes") {
+				n.mu.Lock()
 				*n.counted++
+				n.mu.Unlock()
 			}
-			return false
+			return front != nil && front(w, r)
 		}
 	}
 	return *n.counted

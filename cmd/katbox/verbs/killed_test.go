@@ -262,6 +262,7 @@ func TestACopyKilledBeforeItBeganDeletesNothing(t *testing.T) {
 			c := newCopies(t)
 			there(t, c)
 			c.stall(0, nil)
+			c.streams()
 			cmd := c.start(t)
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
