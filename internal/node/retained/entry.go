@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
@@ -13,7 +15,7 @@ import (
 // volumes have in common is kept once.
 type entry struct {
 	id        [idBytes]byte
-	pod       [podBytes]byte
+	pod       uuid.UUID
 	podName   string
 	owner     *owner         // nil unless it is confirmed
 	group     *shared[group] // nil, as the fate, unless the volume is retained or being deleted
@@ -56,7 +58,7 @@ type fate struct {
 
 // owner is what is known of a confirmed owner, beside its group.
 type owner struct {
-	uid                 [podBytes]byte
+	uid                 uuid.UUID
 	name, job, jobIndex string
 }
 
@@ -207,7 +209,7 @@ func (e *entry) podUID() volume.PodUID {
 	if e.rare != nil && e.rare.id != "" {
 		return e.rare.pod
 	}
-	return volume.PodUID(uuid(e.pod))
+	return volume.PodUID(e.pod.String())
 }
 
 func (e *entry) size() volume.Size {
@@ -236,7 +238,7 @@ func (x *Index) fill(e *entry, r *volume.Record) {
 		e.group = x.groups.use(group{list: in, volumeName: r.VolumeName, serviceAccount: r.ServiceAccount, ownerKind: r.Owner.Kind})
 		in.users++
 		e.owner = ownerOf(r)
-		if e.owner != nil && e.owner.uid == ([podBytes]byte{}) && r.Owner.UID != "" {
+		if e.owner != nil && e.owner.uid == uuid.Nil && r.Owner.UID != "" {
 			e.special().ownerUID = r.Owner.UID
 		}
 		x.hold(e, r.Hold)
@@ -301,8 +303,8 @@ func (x *Index) record(e *entry) volume.Record {
 		switch {
 		case e.rare != nil && e.rare.ownerUID != "":
 			r.Owner.UID = e.rare.ownerUID
-		case e.owner != nil && e.owner.uid != ([podBytes]byte{}):
-			r.Owner.UID = uuid(e.owner.uid)
+		case e.owner != nil && e.owner.uid != uuid.Nil:
+			r.Owner.UID = e.owner.uid.String()
 		}
 		return r
 	case e.phase() == volume.Unknown:
@@ -333,64 +335,27 @@ func (x *Index) shown(e *entry) volume.Record {
 	return r
 }
 
-// The ID of a kubelet's volume is idPrefix and the digits of idBytes. podBytes are those of a UUID.
+// The ID of a kubelet's volume is idPrefix and the digits of idBytes.
 const (
 	idPrefix = "csi-"
 	idBytes  = 32
-	podBytes = 16
 )
 
 // digitsOf returns the bytes that the digits of a kubelet's ID stand for.
 func digitsOf(id volume.ID) (digits [idBytes]byte, ok bool) {
 	text, ok := strings.CutPrefix(string(id), idPrefix)
-	return digits, ok && decode(digits[:], text)
-}
-
-// uuidOf returns the bytes of a UUID; zero for another text.
-func uuidOf(t string) (digits [podBytes]byte, ok bool) {
-	if len(t) != len("01234567-89ab-cdef-0123-456789abcdef") || t[8] != '-' || t[13] != '-' || t[18] != '-' || t[23] != '-' {
+	if !ok || len(text) != 2*idBytes || text != strings.ToLower(text) {
 		return digits, false
 	}
-	if decode(digits[:4], t[:8]) && decode(digits[4:6], t[9:13]) && decode(digits[6:8], t[14:18]) &&
-		decode(digits[8:10], t[19:23]) && decode(digits[10:], t[24:]) {
-		return digits, true
-	}
-	return [podBytes]byte{}, false
+	_, err := hex.Decode(digits[:], []byte(text))
+	return digits, err == nil
 }
 
-func uuid(digits [podBytes]byte) string {
-	var t [36]byte
-	t[8], t[13], t[18], t[23] = '-', '-', '-', '-'
-	hex.Encode(t[:8], digits[:4])
-	hex.Encode(t[9:13], digits[4:6])
-	hex.Encode(t[14:18], digits[6:8])
-	hex.Encode(t[19:23], digits[8:10])
-	hex.Encode(t[24:], digits[10:])
-	return string(t[:])
+// uuidOf returns the bytes of a UUID as Kubernetes writes it, in lower case; zero for another text.
+func uuidOf(text string) (id uuid.UUID, ok bool) {
+	if len(text) != len("01234567-89ab-cdef-0123-456789abcdef") || text != strings.ToLower(text) { // uuid.Parse takes other forms, too
+		return id, false
+	}
+	id, err := uuid.Parse(text)
+	return id, err == nil
 }
-
-// decode sets bytes to what digits stand for, if those are as many as hex writes, in lower case.
-func decode(to []byte, digits string) bool {
-	if len(digits) != 2*len(to) {
-		return false
-	}
-	for i := range to {
-		high, low := nibbles[digits[2*i]], nibbles[digits[2*i+1]]
-		if high|low > 0xf {
-			return false
-		}
-		to[i] = high<<4 | low
-	}
-	return true
-}
-
-// nibbles is what each digit stands for, and 0xff for other characters: encoding/hex takes both cases.
-var nibbles = func() (all [256]byte) {
-	for c := range all {
-		all[c] = 0xff
-	}
-	for value, c := range []byte("0123456789abcdef") {
-		all[c] = byte(value)
-	}
-	return all
-}()
