@@ -2,12 +2,12 @@ package actors
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
@@ -114,29 +114,12 @@ func (s *Supervisor) resume(m *resumeDue) {
 	}
 }
 
-// Backoff is a series of waiting times: First, doubled each time, up to Longest.
-type Backoff struct{ First, Longest time.Duration }
-
 var (
 	// StuckBackoff is short at first: a process that keeps a target busy usually ends within the
 	// second, and the kubelet's own first retry comes after half a second.
-	StuckBackoff = Backoff{50 * time.Millisecond, 15 * time.Second}
+	StuckBackoff = retry.Backoff{First: 50 * time.Millisecond, Longest: 15 * time.Second, Jitter: 0.1}
 	// RestartBackoff is for actors that panicked.
-	RestartBackoff = Backoff{100 * time.Millisecond, 5 * time.Second}
+	RestartBackoff = retry.Backoff{First: 100 * time.Millisecond, Longest: 5 * time.Second, Jitter: 0.1}
 	// ParkedBackoff is for volumes whose actor has failed too often.
-	ParkedBackoff = Backoff{time.Minute, 30 * time.Minute}
+	ParkedBackoff = retry.Backoff{First: time.Minute, Longest: 30 * time.Minute, Jitter: 0.1}
 )
-
-// After returns how long to wait after the given attempt, counted from 1, with a tenth of jitter so
-// that volumes that failed together do not retry together.
-func (b Backoff) After(attempt int) time.Duration { return b.jittered(attempt, rand.Float64()) }
-
-// jittered is After with the chance, between 0 and 1, as an argument.
-func (b Backoff) jittered(attempt int, chance float64) time.Duration {
-	wait := b.First
-	for i := 1; i < attempt && wait < b.Longest; i++ {
-		wait *= 2
-	}
-	wait = min(wait, b.Longest)
-	return wait - time.Duration(chance*float64(wait)/10)
-}

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -131,4 +132,11 @@ func TestWorkerThatKeepsItsThread(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func wantError(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach/iscsi"
@@ -40,7 +41,7 @@ type session struct {
 }
 
 // mendBackoff is for sessions that cannot be mended: each attempt asks the API server and the array.
-var mendBackoff = actors.Backoff{First: 10 * time.Second, Longest: 5 * time.Minute}
+var mendBackoff = retry.Backoff{First: 10 * time.Second, Longest: 5 * time.Minute, Jitter: 0.1}
 
 // loginLimit bounds a login, so that a logout need not wait longer.
 const loginLimit = time.Minute

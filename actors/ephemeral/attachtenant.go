@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/katbox/katbox/internal/lib/pace"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -123,7 +123,7 @@ func (v *volumes) tellsOfTenant(m *messages.OwnVolume) (done bool) {
 func (n *Node) publishWhenTold(ctx context.Context, p volume.Publication) error {
 	for began := time.Now(); ; {
 		err := n.publish(ctx, p)
-		if !errors.Is(err, errNotTold) || time.Since(began) >= tenantWait || pace.Pause(ctx, tenantPause) != nil {
+		if !errors.Is(err, errNotTold) || time.Since(began) >= tenantWait || retry.Pause(ctx, tenantPause) != nil {
 			return err
 		}
 	}

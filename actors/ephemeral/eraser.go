@@ -10,6 +10,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/scratch"
@@ -32,7 +33,7 @@ const (
 
 // deleteBackoff is long: what prevents a deletion (a mount inside, a broken file system) takes a
 // person to clear.
-var deleteBackoff = actors.Backoff{First: 10 * time.Second, Longest: 10 * time.Minute}
+var deleteBackoff = retry.Backoff{First: 10 * time.Second, Longest: 10 * time.Minute, Jitter: 0.1}
 
 // errNoEnd: an erasure has used up its slices.
 var errNoEnd = errors.New("it does not come to an end while others wait: it has very many files, or names keep appearing in it")

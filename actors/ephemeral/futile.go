@@ -3,14 +3,14 @@ package ephemeral
 import (
 	"time"
 
-	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/lifespan"
 )
 
 // futileBackoff is how long nothing goes early after that has made no room. Then one volume goes, to
 // see whether it does now: what holds the room may have let go.
-var futileBackoff = actors.Backoff{First: time.Minute, Longest: 30 * time.Minute}
+var futileBackoff = retry.Backoff{First: time.Minute, Longest: 30 * time.Minute, Jitter: 0.1}
 
 // stopped says that deletions make no room. The zero value says that they do, as far as is known.
 type stopped struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/pace"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/scratch"
 	"github.com/katbox/katbox/messages"
@@ -149,7 +150,7 @@ func (r *measurement) rest(ctx context.Context, seen int) error {
 		r.send(&messages.SizesMeasured{Sizes: r.found})
 		r.found = nil
 	}
-	if err := pace.Pause(ctx, rest); err != nil {
+	if err := retry.Pause(ctx, rest); err != nil {
 		return err
 	}
 	return r.calls.Yield(ctx, pace.LongestYield)

@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/pace"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/scratch"
@@ -53,7 +54,7 @@ type watch struct {
 func every(ctx context.Context, interval time.Duration, f func()) {
 	for {
 		f()
-		if pace.Pause(ctx, interval) != nil {
+		if retry.Pause(ctx, interval) != nil {
 			return
 		}
 	}
@@ -145,7 +146,7 @@ func (w *watch) orphans() {
 	}
 	w.searched = w.searched || err == nil
 	w.logForeign()
-	if w.left && w.searched && pace.Pause(w.ctx, w.OrphanGrace) == nil {
+	if w.left && w.searched && retry.Pause(w.ctx, w.OrphanGrace) == nil {
 		w.left = false
 		w.orphans()
 		return
@@ -162,7 +163,7 @@ func (w *watch) giveWay() error {
 	if !w.searched {
 		return w.calls.Yield(w.ctx, pace.LongestYield)
 	}
-	return pace.Pause(w.ctx, orphanRest)
+	return retry.Pause(w.ctx, orphanRest)
 }
 
 func (w *watch) adoptUnknown(found []volume.Place) error {

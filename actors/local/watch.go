@@ -10,6 +10,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -139,7 +140,7 @@ func (k *keeper) looked(c actor.Context, m *looked) {
 	}
 	if m.err != nil {
 		k.fail(p, m.err)
-		k.lookAfter(p, actors.Backoff{First: time.Second, Longest: k.WatchInterval}.After(p.failures))
+		k.lookAfter(p, retry.Backoff{First: time.Second, Longest: k.WatchInterval, Jitter: 0.1}.After(p.failures))
 		return
 	}
 	if p.failed != "" {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -15,7 +15,7 @@ import (
 
 // futileBackoff is how long nothing goes early in a pool after that has made no room. An array may take minutes to
 // free what was deleted.
-var futileBackoff = actors.Backoff{First: 10 * time.Minute, Longest: 6 * time.Hour}
+var futileBackoff = retry.Backoff{First: 10 * time.Minute, Longest: 6 * time.Hour, Jitter: 0.1}
 
 // batchPart: one part in so many of a pool's retained volumes may be on their way before it is known whether they make
 // room.

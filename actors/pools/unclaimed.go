@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/lib/pace"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/messages"
 )
@@ -212,7 +212,7 @@ func (e *environment) tellUnclaimed(left []*v1alpha1.PoolVolume) error {
 // warnUnclaimed makes an event of each volume, one after the other.
 func (e *environment) warnUnclaimed(left []*v1alpha1.PoolVolume) error {
 	for _, v := range left {
-		if err := pace.Pause(e.ctx, unclaimedPause); err != nil {
+		if err := retry.Pause(e.ctx, unclaimedPause); err != nil {
 			return err
 		}
 		t := &task{environment: e, name: v.Name}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
@@ -43,7 +44,7 @@ func (r *replica) createFor(name, claim string) *csi.Volume {
 		if ctx.Err() != nil {
 			r.t.Fatal(err)
 		}
-		pause(ctx, 100*time.Millisecond)
+		_ = retry.Pause(ctx, 100*time.Millisecond)
 	}
 }
 
@@ -64,7 +65,7 @@ func (w *world) record(what string, is func(*v1alpha1.PoolVolume) bool) {
 		if ctx.Err() != nil {
 			w.t.Fatalf("never: %s; the record is %+v, %v", what, v, err)
 		}
-		pause(ctx, 50*time.Millisecond)
+		_ = retry.Pause(ctx, 50*time.Millisecond)
 	}
 }
 

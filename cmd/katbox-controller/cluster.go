@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
@@ -112,7 +113,7 @@ func clusterID(ctx context.Context, api client.Client, log logr.Logger) (string,
 			logged = why
 			log.Info("the cluster's ID cannot be read, trying again", logkeys.Namespace, metav1.NamespaceSystem, logkeys.Cause, why)
 		}
-		pause(ctx, retryInterval)
+		_ = retry.Pause(ctx, retryInterval)
 	}
 }
 
@@ -128,11 +129,4 @@ func tryClusterID(ctx context.Context, api client.Client) (types.UID, error) {
 		return "", errors.New("the namespace has no UID")
 	}
 	return system.UID, nil
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) {
-	waiting, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-waiting.Done()
 }

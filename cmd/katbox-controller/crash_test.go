@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/lib/crashpoint"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
@@ -73,7 +74,7 @@ func (s *story) call(what string, call func(context.Context, csi.ControllerClien
 		case <-s.replica.ended:
 			s.startNext()
 		default:
-			pause(s.deadline, 20*time.Millisecond)
+			_ = retry.Pause(s.deadline, 20*time.Millisecond)
 		}
 	}
 }

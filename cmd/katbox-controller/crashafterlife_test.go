@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
@@ -76,7 +77,7 @@ func (s *story) becomes(id, what string, is func(*v1alpha1.PoolVolume) bool) {
 		case <-s.replica.ended:
 			s.startNext()
 		default:
-			pause(s.deadline, 20*time.Millisecond)
+			_ = retry.Pause(s.deadline, 20*time.Millisecond)
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/testing/apitest"
 	"github.com/katbox/katbox/internal/testing/array/fake"
@@ -255,7 +256,7 @@ func (r *replica) repeat(call func(context.Context, csi.ControllerClient) error)
 		if ctx.Err() != nil {
 			r.t.Fatal(err)
 		}
-		pause(ctx, 100*time.Millisecond)
+		_ = retry.Pause(ctx, 100*time.Millisecond)
 	}
 }
 

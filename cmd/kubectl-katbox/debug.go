@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/resource"
@@ -265,7 +266,7 @@ func (s *session) awaitPod(ctx context.Context, p cluster.Pod, wait time.Duratio
 		case err == nil:
 			p = now
 		}
-		if !pauseFor(waiting, debugPause) {
+		if retry.Pause(waiting, debugPause) != nil {
 			break
 		}
 	}
@@ -280,16 +281,4 @@ func (s *session) awaitPod(ctx context.Context, p cluster.Pod, wait time.Duratio
 		why = " (" + terminal.Clean(why) + ")"
 	}
 	return fmt.Errorf("pod %s does not run after %s%s: %s", name, duration.Format(wait), why, stays)
-}
-
-// pauseFor waits, and reports whether ctx goes on.
-func pauseFor(ctx context.Context, d time.Duration) bool {
-	pause := time.NewTimer(d)
-	defer pause.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-pause.C:
-		return true
-	}
 }

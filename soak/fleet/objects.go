@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 const (
@@ -196,16 +198,8 @@ func (s *server) removeAll(ctx context.Context, collection string) error {
 		if err := s.do(ctx, http.MethodGet, collection+"&limit=1", nil, &left); err != nil || len(left.Items) == 0 {
 			return err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := retry.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
-}
-
-// pause waits; it returns an error if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-waiting.Done()
-	return ctx.Err()
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 const (
@@ -130,7 +132,7 @@ func (s *story) wait(ctx context.Context, what string, is func(context.Context) 
 			return ended
 		default:
 		}
-		if paused := pause(ctx, look); paused != nil {
+		if paused := retry.Pause(ctx, look); paused != nil {
 			return fmt.Errorf("waited in vain for %s: %w", what, errors.Join(err, paused))
 		}
 	}
@@ -157,7 +159,7 @@ func (s *story) connectAll(p part) func(context.Context) error {
 		if err := s.ready(ctx); err != nil {
 			return err
 		}
-		if err := pause(ctx, idle); err != nil {
+		if err := retry.Pause(ctx, idle); err != nil {
 			return err
 		}
 		return s.memory("idle, with all nodes", false)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 )
 
@@ -13,19 +14,21 @@ const (
 	// patience is how long a request is repeated that worked before. A daemon restarts in less, and so
 	// does a gateway with its nodes.
 	patience = 30 * time.Second
-	// firstWait and longestWait are between two tries.
-	firstWait   = 100 * time.Millisecond
-	longestWait = 3 * time.Second
+	// firstWait is before the second try.
+	firstWait = 100 * time.Millisecond
 )
+
+// waits are those between two tries.
+var waits = retry.Backoff{First: firstWait, Longest: 3 * time.Second}
 
 // insist repeats a request that may succeed soon, until a time.
 func insist[T any](ctx context.Context, until time.Time, ask func() (T, error)) (T, error) {
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+	for failures := 1; ; failures++ {
 		answer, err := ask()
 		if err == nil || ctx.Err() != nil || !passes(err) || time.Now().After(until) {
 			return answer, err
 		}
-		pause(ctx, wait)
+		_ = retry.Pause(ctx, waits.After(failures))
 	}
 }
 
@@ -40,12 +43,6 @@ func passes(err error) bool {
 		return true
 	}
 	return false
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-ctx.Done()
 }
 
 // patient is a Reader for what goes on after some of it has worked: an update of the gateway in the

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/sealed"
 )
@@ -83,7 +84,7 @@ func (r *source) again(cut error) error {
 	q := r.query
 	// The end of a file goes on from a byte of the file.
 	q.From, q.ETag, q.TailLines, q.TailBytes = r.next, r.stream.ETag, 0, 0
-	pause(r.ctx, firstWait)
+	_ = retry.Pause(r.ctx, firstWait)
 	stream, err := insist(r.ctx, r.stalled.Add(patience), func() (*api.Stream, error) {
 		return r.volume.Reader.Bytes(r.ctx, r.volume.ID, q)
 	})

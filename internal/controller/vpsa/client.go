@@ -22,6 +22,7 @@ import (
 
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/lib/crashpoint"
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 type client struct {
@@ -85,7 +86,7 @@ func (c *client) get(ctx context.Context, q call) error {
 		err := c.send(ctx, q)
 		again := errors.Is(err, array.ErrUnreachable) && !errors.Is(err, array.ErrCredentials) &&
 			!errors.Is(err, array.ErrTLS) && !errors.Is(err, array.ErrTimeout)
-		if !again || attempt == readings || !pause(ctx, jitter(time.Duration(attempt*attempt)*200*time.Millisecond)) {
+		if !again || attempt == readings || retry.Pause(ctx, jitter(time.Duration(attempt*attempt)*200*time.Millisecond)) != nil {
 			return err
 		}
 	}
@@ -188,14 +189,6 @@ func (c *client) request(ctx context.Context, q call) (*http.Request, error) {
 	request.Header.Set("Accept", "application/json")
 	c.authorize(request)
 	return request, nil
-}
-
-// pause waits, and tells whether the context goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	wait, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-wait.Done()
-	return ctx.Err() == nil
 }
 
 // jitter keeps clients that failed together from coming back together.

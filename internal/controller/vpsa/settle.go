@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/controller/array"
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 const (
 	// looks is how often the client looks for a change whose answer got lost; that takes some seconds.
 	looks = 5
-	// firstLook and slowestLook are the shortest and longest time between two looks.
-	firstLook   = 250 * time.Millisecond
-	slowestLook = 5 * time.Second
+	// firstLook is before the second look.
+	firstLook = 250 * time.Millisecond
 	// longestWork is how long the client waits at most for what the array still works on.
 	longestWork = 10 * time.Minute
 )
+
+// betweenLooks are the waits between looks whether a change was made, before jitter.
+var betweenLooks = retry.Backoff{First: firstLook, Longest: 5 * time.Second}
 
 // settle learns what came of a change: err is that of the request, and done looks whether the change
 // was made. It returns nil once it was.
@@ -50,7 +53,6 @@ func (c *client) settle(ctx context.Context, err error, done func(context.Contex
 		}
 		return err
 	}
-	wait := firstLook
 	for n := 1; ; n++ {
 		is, failed := done(ctx)
 		if is {
@@ -62,10 +64,9 @@ func (c *client) settle(ctx context.Context, err error, done func(context.Contex
 		if failed != nil && !errors.Is(failed, array.ErrUnreachable) && ctx.Err() == nil {
 			return uncertain(errors.Join(err, failed))
 		}
-		if n == limit || !pause(ctx, jitter(wait)) {
+		if n == limit || retry.Pause(ctx, jitter(betweenLooks.After(n))) != nil {
 			return uncertain(err)
 		}
-		wait = min(2*wait, slowestLook)
 	}
 }
 
@@ -162,7 +163,7 @@ func (c *client) wait(ctx context.Context, doubt string, enough func() (bool, er
 		if is || err != nil || !doubtful {
 			return err
 		}
-		if !pause(ctx, jitter(firstLook)) {
+		if retry.Pause(ctx, jitter(firstLook)) != nil {
 			return uncertain(fmt.Errorf("%w, while an earlier request may still come: %s", ended(ctx.Err()), doubt))
 		}
 	}

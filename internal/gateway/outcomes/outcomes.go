@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
 )
@@ -87,7 +88,7 @@ var usualLimits = limits{ofNode: 2000, inAll: 100_000}
 // Outcomes tells nodes how their pods have ended.
 type Outcomes struct {
 	Config
-	pace   pace
+	waits  retry.Backoff
 	limits limits
 	// ctx ends with Close.
 	ctx   context.Context
@@ -128,7 +129,7 @@ func New(c Config) (*Outcomes, error) {
 	if c.Pods == nil || c.Nodes == nil {
 		return nil, errors.New("outcomes: Config.Pods and Config.Nodes are required")
 	}
-	o := &Outcomes{Config: c, pace: usualPace, limits: usualLimits, nodes: map[string]*recent{}}
+	o := &Outcomes{Config: c, waits: usualWaits, limits: usualLimits, nodes: map[string]*recent{}}
 	o.ctx, o.close = context.WithCancel(context.Background())
 	return o, nil
 }
@@ -274,7 +275,7 @@ func (o *Outcomes) tellAll(node string, r *recent) {
 		case !errors.Is(err, ErrAway):
 			failures++
 			o.Log.V(1).Info("a node was not told how its pods have ended; trying again", logkeys.Node, node, logkeys.Cause, err.Error())
-			sleep(o.ctx, o.pace.after(failures))
+			_ = retry.Pause(o.ctx, o.waits.After(failures))
 		}
 	}
 }

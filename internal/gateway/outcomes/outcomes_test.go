@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 )
 
@@ -97,7 +98,7 @@ func newScene(t testing.TB, pods ...runtime.Object) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.pace = pace{first: time.Millisecond, most: 10 * time.Millisecond}
+	o.waits = retry.Backoff{First: time.Millisecond, Longest: 10 * time.Millisecond}
 	s.Outcomes = o
 	t.Cleanup(o.Close)
 	return s

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 )
 
@@ -29,20 +30,8 @@ const (
 	watchGrace = time.Minute
 )
 
-// pace sets the waits of an Outcomes; tests shorten them.
-type pace struct {
-	// first is the wait after the first failure. It doubles with each, up to most.
-	first, most time.Duration
-}
-
-var usualPace = pace{first: time.Second, most: 30 * time.Second}
-
-// after returns the wait after a number of failures in a row: a random one of the upper half of what
-// doubles with each.
-func (p pace) after(failures int) time.Duration {
-	longest := min(p.first<<min(failures-1, 16), p.most)
-	return longest/2 + rand.N(longest/2+1)
-}
+// usualWaits are those between tries to watch; tests shorten them.
+var usualWaits = retry.Backoff{First: time.Second, Longest: 30 * time.Second, Jitter: 0.5}
 
 // Run watches until ctx ends.
 func (o *Outcomes) Run(ctx context.Context) {
@@ -67,22 +56,13 @@ func (o *Outcomes) Run(ctx context.Context) {
 		}
 		o.Metrics.OutcomeSource(false)
 		failures++
-		wait := o.pace.after(failures)
+		wait := o.waits.After(failures)
 		if why := err.Error(); why != reported {
 			reported = why
 			o.Log.Info("the pods of the cluster cannot be watched, trying again until it works; how pods end meanwhile may stay unknown",
 				logkeys.Cause, why, logkeys.Interval, duration.Format(wait.Round(time.Second)))
 		}
-		sleep(ctx, wait)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+		_ = retry.Pause(ctx, wait)
 	}
 }
 
@@ -142,7 +122,7 @@ func (o *Outcomes) watch(ctx context.Context, version string) (string, error) {
 			o.see(pod, event.Type == watch.Deleted)
 		}
 	}
-	if time.Since(began) < o.pace.first {
+	if time.Since(began) < o.waits.First {
 		return version, errors.New("watch the pods that end: the API server ends the watch at once")
 	}
 	return version, nil

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 // The API server says here whom to trust.
@@ -34,10 +35,10 @@ const (
 const (
 	// readLimit bounds one attempt to read the ConfigMap.
 	readLimit = 10 * time.Second
-	// firstRetry, doubled each time up to lastRetry, is the time between attempts.
-	firstRetry = time.Second
-	lastRetry  = 15 * time.Second
 )
+
+// reading are the waits between attempts.
+var reading = retry.Backoff{First: time.Second, Longest: 15 * time.Second}
 
 // AuthenticatorConfig is what an Authenticator works with. Both fields are required.
 type AuthenticatorConfig struct {
@@ -120,20 +121,21 @@ func (a *Authenticator) Wait() {
 
 // read returns the ConfigMap as soon as the API server gives it away, or the error of ctx.
 func (a *Authenticator) read(ctx context.Context) (*corev1.ConfigMap, error) {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		reading, cancel := context.WithTimeout(ctx, readLimit)
-		config, err := a.cfg.Client.CoreV1().ConfigMaps(configNamespace).Get(reading, configName, metav1.GetOptions{})
+	for failures := 1; ; failures++ {
+		limited, cancel := context.WithTimeout(ctx, readLimit)
+		config, err := a.cfg.Client.CoreV1().ConfigMaps(configNamespace).Get(limited, configName, metav1.GetOptions{})
 		cancel()
 		if err == nil {
 			return config, nil
 		}
+		wait := reading.After(failures)
 		hint := "The API server does not say whom to trust; trying again"
 		if apierrors.IsForbidden(err) {
 			hint = "The gateway may not read whom to trust: its ServiceAccount needs a RoleBinding in kube-system " +
 				"to the Role extension-apiserver-authentication-reader; trying again"
 		}
 		a.cfg.Log.Info(hint, logkeys.Cause, err.Error(), logkeys.Interval, wait.String())
-		if err := pause(ctx, wait); err != nil {
+		if err := retry.Pause(ctx, wait); err != nil {
 			return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", configNamespace, configName, err)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 // What rights are about.
@@ -120,7 +122,7 @@ func (z *Authorizer) review(ctx context.Context, spec authorizationv1.SubjectAcc
 		if attempt == reviewAttempts || final(err) {
 			return answer{}, err
 		}
-		if pause(ctx, reviewRetry) != nil {
+		if retry.Pause(ctx, reviewRetry) != nil {
 			return answer{}, err
 		}
 	}

@@ -54,11 +54,3 @@ func (f *flights[K, V]) do(ctx context.Context, key K, limit time.Duration, ask 
 		return none, ctx.Err()
 	}
 }
-
-// pause waits, and returns the error of ctx if that ends before.
-func pause(ctx context.Context, d time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-waiting.Done()
-	return ctx.Err()
-}

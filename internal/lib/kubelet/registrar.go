@@ -14,6 +14,7 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/duration"
 )
@@ -56,15 +57,14 @@ func (c RegistrarConfig) CheckEndpoint() error {
 
 // pace sets the intervals of a Registrar.
 type pace struct {
-	look        time.Duration // between two looks at the socket
-	first, most time.Duration // the shortest and the longest wait after a refusal
-	patience    time.Duration // how long the kubelet may be silent before the log mentions it
+	look     time.Duration // between two looks at the socket
+	refusals retry.Backoff
+	patience time.Duration // how long the kubelet may be silent before the log mentions it
 }
 
-var usualPace = pace{look: 5 * time.Second, first: 5 * time.Second, most: 2 * time.Minute, patience: time.Minute}
-
-// after returns the wait after a number of refusals in a row: twice as long each time.
-func (p pace) after(refusals int) time.Duration { return min(p.first<<min(refusals-1, 16), p.most) }
+var usualPace = pace{
+	look: 5 * time.Second, refusals: retry.Backoff{First: 5 * time.Second, Longest: 2 * time.Minute}, patience: time.Minute,
+}
 
 // Registrar keeps the driver registered, and answers the kubelet. A nil one stands for a driver
 // that a sidecar registers.
@@ -178,7 +178,7 @@ func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
 				again, refusals = nil, 0
 			case again == nil: // the kubelet may retry by itself: that is the same refusal
 				refusals++
-				wait := r.pace.after(refusals)
+				wait := r.pace.refusals.After(refusals)
 				log.Error(err, "not registered, making the socket anew", "in", duration.Format(wait))
 				again = time.After(wait)
 			}

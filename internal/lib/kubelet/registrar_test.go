@@ -14,11 +14,15 @@ import (
 	"github.com/go-logr/logr"
 
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 const driverName = "katbox.csi.paypal.com"
 
-var quickly = pace{look: time.Millisecond, first: time.Millisecond, most: 4 * time.Millisecond, patience: time.Hour}
+var quickly = pace{
+	look: time.Millisecond, refusals: retry.Backoff{First: time.Millisecond, Longest: 4 * time.Millisecond}, patience: time.Hour,
+}
 
 func newConfig(t *testing.T) RegistrarConfig {
 	t.Helper()
@@ -120,7 +124,7 @@ func TestRefusal(t *testing.T) {
 	cfg := newConfig(t)
 	k, stop := startKubelet(t, cfg.Dir, refuseTimes(1))
 	slow := quickly
-	slow.first, slow.most = time.Hour, time.Hour
+	slow.refusals = retry.Backoff{First: time.Hour, Longest: time.Hour}
 	r := startRegistrar(t, cfg, slow)
 	k.want(t, "refused")
 	wantMissing(t, r, "CSINode is not there yet")
@@ -135,16 +139,6 @@ func TestRefusal(t *testing.T) {
 	}
 	k.want(t, "registered")
 	wantRegistered(t, r)
-}
-
-func TestWaitAfterRefusals(t *testing.T) {
-	var got []time.Duration
-	for refusals := range 8 {
-		got = append(got, usualPace.after(refusals+1)/time.Second)
-	}
-	if want := []time.Duration{5, 10, 20, 40, 80, 120, 120, 120}; !slices.Equal(got, want) {
-		t.Errorf("waits of %d seconds, want %d", got, want)
-	}
 }
 
 // TestRemovedSocketComesBack: with its directory, for a kubelet that starts later. A

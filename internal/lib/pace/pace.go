@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 const (
@@ -45,7 +47,7 @@ func (c *Calls) Begin() (end func()) {
 func (c *Calls) Yield(ctx context.Context, atMost time.Duration) error {
 	for waited := time.Duration(0); waited < atMost && c.busy(); {
 		wait := min(quiet, atMost-waited)
-		if err := Pause(ctx, wait); err != nil {
+		if err := retry.Pause(ctx, wait); err != nil {
 			return err
 		}
 		waited += wait
@@ -55,12 +57,4 @@ func (c *Calls) Yield(ctx context.Context, atMost time.Duration) error {
 
 func (c *Calls) busy() bool {
 	return c.running.Load() > 0 || time.Since(c.began)-time.Duration(c.last.Load()) < quiet
-}
-
-// Pause waits. Its error is that of ctx.
-func Pause(ctx context.Context, length time.Duration) error {
-	over, end := context.WithTimeout(ctx, length)
-	defer end()
-	<-over.Done()
-	return ctx.Err()
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/lib/kernel"
-	"github.com/katbox/katbox/internal/lib/pace"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
 )
@@ -397,7 +397,7 @@ func insist(ctx context.Context, try func() error) error {
 		if !errors.Is(err, volume.ErrBusy) || n == tries {
 			return err
 		}
-		if err := pace.Pause(ctx, pause); err != nil {
+		if err := retry.Pause(ctx, pause); err != nil {
 			return err
 		}
 	}

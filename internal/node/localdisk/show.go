@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/lib/kernel"
-	"github.com/katbox/katbox/internal/lib/pace"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/beneath"
@@ -152,7 +152,7 @@ func (s *shown) End() error {
 		if err != nil || !strings.HasSuffix(backingFile(content), s.suffix) {
 			break // the kernel has no file for the device any more, or that of another volume
 		}
-		if err := pace.Pause(context.Background(), pause); err != nil {
+		if err := retry.Pause(context.Background(), pause); err != nil {
 			return err
 		}
 	}

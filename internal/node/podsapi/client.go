@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/outcome"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -61,20 +61,14 @@ const (
 // pace sets the times of a Client; tests shorten them.
 type pace struct {
 	// look is the time between two looks whether there is a socket.
-	look time.Duration
-	// first is the wait after the first failure. It doubles with each, up to most.
-	first, most time.Duration
+	look     time.Duration
+	failures retry.Backoff
 	// silence is how long the kubelet may send nothing before all pods are listed.
 	silence time.Duration
 }
 
-var usualPace = pace{look: 5 * time.Second, first: time.Second, most: 30 * time.Second, silence: 30 * time.Second}
-
-// after returns the wait after a number of failures in a row: a random one of the upper half of what
-// doubles with each.
-func (p pace) after(failures int) time.Duration {
-	longest := min(p.first<<min(failures-1, 16), p.most)
-	return longest/2 + rand.N(longest/2+1)
+var usualPace = pace{
+	look: 5 * time.Second, failures: retry.Backoff{First: time.Second, Longest: 30 * time.Second, Jitter: 0.5}, silence: 30 * time.Second,
 }
 
 // errSilent: the list takes too long.
@@ -114,7 +108,7 @@ func (c *Client) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		if _, err := os.Stat(c.cfg.Socket); err != nil {
 			failures = 0
-			sleep(ctx, c.pace.look)
+			_ = retry.Pause(ctx, c.pace.look)
 			continue
 		}
 		synced, err := c.watch(ctx)
@@ -125,9 +119,9 @@ func (c *Client) run(ctx context.Context) {
 			failures, c.reported = 0, ""
 		}
 		failures++
-		wait := c.pace.after(failures)
+		wait := c.pace.failures.After(failures)
 		c.say(err, wait)
-		sleep(ctx, wait)
+		_ = retry.Pause(ctx, wait)
 	}
 }
 
@@ -137,15 +131,6 @@ func (c *Client) say(err error, wait time.Duration) {
 		c.reported = why
 		c.cfg.Log.Info("the kubelet's pods cannot be watched, trying again until it works; how pods end meanwhile may stay unknown",
 			logkeys.Cause, why, "socket", c.cfg.Socket, logkeys.Interval, duration.Format(wait.Round(time.Second)))
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
 

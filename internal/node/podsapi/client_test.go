@@ -22,6 +22,7 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/outcome"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -30,7 +31,9 @@ import (
 const patience = 2 * time.Minute
 
 // quick never makes a test wait, and is patient with a kubelet that answers.
-var quick = pace{look: time.Millisecond, first: time.Millisecond, most: 10 * time.Millisecond, silence: patience}
+var quick = pace{
+	look: time.Millisecond, failures: retry.Backoff{First: time.Millisecond, Longest: 10 * time.Millisecond}, silence: patience,
+}
 
 const eventDeleted = 3
 
@@ -366,17 +369,6 @@ func TestBackpressure(t *testing.T) {
 	case <-time.After(time.Second):
 	}
 	c.Stop()
-}
-
-// TestBackoff: the wait grows to its bound and no further.
-func TestBackoff(t *testing.T) {
-	for failures, longest := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 6: 30 * time.Second, 1000: 30 * time.Second} {
-		for range 100 {
-			if wait := usualPace.after(failures); wait > longest || wait < longest/2 {
-				t.Errorf("after %d failures it waits %v", failures, wait)
-			}
-		}
-	}
 }
 
 func TestConfig(t *testing.T) {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/kubeapi"
@@ -41,19 +41,11 @@ type Config struct {
 type pace struct {
 	// look is the time between two looks at the node's addresses, check that between two at the PoolNode.
 	look, check time.Duration
-	// first is the wait after the first failure. It doubles with each, up to most.
-	first, most time.Duration
+	failures    retry.Backoff
 }
 
-var usualPace = pace{look: 10 * time.Second, check: time.Minute, first: time.Second, most: time.Minute}
-
-// around returns a random duration that differs from d by at most a fifth: the nodes of a cluster do not
-// all ask at the same time.
-func around(d time.Duration) time.Duration { return d - d/5 + rand.N(max(d*2/5, 1)) }
-
-// after returns the wait after a number of failures in a row.
-func (p pace) after(failures int) time.Duration {
-	return around(min(p.first<<min(failures-1, 16), p.most))
+var usualPace = pace{
+	look: 10 * time.Second, check: time.Minute, failures: retry.Backoff{First: time.Second, Longest: time.Minute, Jitter: 0.4},
 }
 
 // Keeper keeps the PoolNode right, in a goroutine of its own. While the API server is away it tries again
@@ -130,7 +122,7 @@ func (k *Keeper) run(ctx context.Context) {
 			return
 		case err != nil:
 			failures++
-			wait = k.pace.after(failures)
+			wait = k.pace.failures.After(failures)
 			if failures&(failures-1) == 0 { // the 1st, 2nd, 4th, 8th...
 				k.cfg.Log.Error(err, "the PoolNode of this node cannot be kept right; this is tried again", "failures", failures)
 			}
@@ -142,7 +134,7 @@ func (k *Keeper) run(ctx context.Context) {
 		k.problem = err
 		k.mu.Unlock()
 		k.cfg.Up(err == nil)
-		pause(ctx, wait)
+		_ = retry.Pause(ctx, wait)
 	}
 }
 
@@ -183,13 +175,6 @@ func (k *Keeper) keep(ctx context.Context) error {
 	if change != kubeapi.Unchanged {
 		k.cfg.Log.Info("wrote the PoolNode of this node", "address", address.String(), "iqn", k.iqn, "made", change == kubeapi.Made)
 	}
-	k.right, k.checked, k.every = address.String(), time.Now(), around(k.pace.check)
+	k.right, k.checked, k.every = address.String(), time.Now(), retry.Around(k.pace.check)
 	return nil
-}
-
-// pause waits for a while, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	wait, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-wait.Done()
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
@@ -267,14 +268,14 @@ func (u *Uplink) repeatAsks(ctx context.Context) {
 			}
 		case <-u.asks.missing:
 			// A full queue must not make this a loop.
-			if !sleep(ctx, u.pace.gather) {
+			if retry.Pause(ctx, u.pace.gather) != nil {
 				return
 			}
 		}
 		awake, err := u.awake(ctx)
 		if err != nil {
 			signal(u.asks.missing)
-			if !sleep(ctx, u.pace.again/3) {
+			if retry.Pause(ctx, u.pace.again/3) != nil {
 				return
 			}
 			continue

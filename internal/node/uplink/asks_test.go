@@ -228,20 +228,3 @@ func TestSummary(t *testing.T) {
 		}
 	})
 }
-
-func TestWaits(t *testing.T) {
-	for refusals, longest := range map[int]time.Duration{
-		1: 5 * time.Second, 2: 10 * time.Second, 5: 80 * time.Second, 6: 2 * time.Minute, 1000: 2 * time.Minute,
-	} {
-		for range 100 {
-			if wait := usualPace.after(refusals); wait < longest/2 || wait > longest {
-				t.Errorf("%v after %d refusals, want at most %v", wait, refusals, longest)
-			}
-		}
-	}
-	for range 1000 {
-		if d := around(time.Hour); d < 48*time.Minute || d > 72*time.Minute {
-			t.Errorf("%v is not around an hour", d)
-		}
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 )
 
@@ -33,7 +34,7 @@ func (u *Uplink) find(ctx context.Context) {
 		if !u.connected() {
 			wait = u.pace.missed
 		}
-		if !sleep(ctx, around(wait)) {
+		if retry.Pause(ctx, retry.Around(wait)) != nil {
 			return
 		}
 	}

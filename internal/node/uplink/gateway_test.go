@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
@@ -301,7 +302,8 @@ type scene struct {
 
 // quickly is for tests: a failure is followed by the next attempt at once.
 var quickly = pace{
-	first: time.Millisecond, back: 2 * time.Millisecond, busy: time.Millisecond, refused: time.Millisecond, most: 4 * time.Millisecond,
+	first: time.Millisecond, back: 2 * time.Millisecond, busy: time.Millisecond,
+	refused: retry.Backoff{First: time.Millisecond, Longest: 4 * time.Millisecond},
 	resolve: 2 * time.Millisecond, missed: 2 * time.Millisecond, connect: patience, lookup: patience,
 	life: time.Hour, drain: time.Hour, grace: patience, settled: time.Hour,
 	quiet: time.Hour, changes: 5 * time.Millisecond, gather: time.Millisecond, again: time.Hour,

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 )
 
@@ -61,7 +62,7 @@ func (l *link) run(ctx context.Context) {
 	var current, old *connection
 	// settled fires when a connection that came after a failure has lasted.
 	var settled <-chan time.Time
-	due := time.NewTimer(upTo(l.u.pace.first))
+	due := time.NewTimer(retry.Below(l.u.pace.first))
 	defer due.Stop()
 	for {
 		select {
@@ -83,7 +84,7 @@ func (l *link) run(ctx context.Context) {
 				continue
 			}
 			if current == nil && l.u.leadsElsewhere(l) {
-				due.Reset(around(l.u.pace.missed))
+				due.Reset(retry.Around(l.u.pace.missed))
 				continue
 			}
 			next, err := l.connect(ctx)
@@ -96,13 +97,13 @@ func (l *link) run(ctx context.Context) {
 				if current == nil { // else that of an earlier process, which ends by itself
 					l.standBy(same)
 				}
-				due.Reset(around(l.u.pace.missed))
+				due.Reset(retry.Around(l.u.pace.missed))
 				continue
 			case err != nil:
 				due.Reset(l.failed(err, current))
 				continue
 			}
-			due.Reset(around(l.u.pace.life))
+			due.Reset(retry.Around(l.u.pace.life))
 			if l.connected(current, next) {
 				settled = time.After(l.u.pace.settled)
 			}
@@ -144,13 +145,13 @@ func (l *link) failed(err error, current *connection) time.Duration {
 	var r *refusal
 	switch {
 	case !errors.As(err, &r):
-		wait = upTo(l.u.pace.back)
+		wait = retry.Below(l.u.pace.back)
 	case r.busy:
-		outcome, wait = "busy", r.retryAfter+upTo(l.u.pace.busy)
+		outcome, wait = "busy", r.retryAfter+retry.Below(l.u.pace.busy)
 	default:
 		outcome = "refused"
 		l.refusals++
-		wait = max(l.u.pace.after(l.refusals), r.retryAfter)
+		wait = max(l.u.pace.refused.After(l.refusals), r.retryAfter)
 	}
 	if r == nil || r.busy {
 		l.refusals = 0
@@ -164,7 +165,7 @@ func (l *link) failed(err error, current *connection) time.Duration {
 func (l *link) lost(c *connection) time.Duration {
 	err := fmt.Errorf("the connection to %s is lost: %w", l.u.peer, c.cause())
 	l.note(time.Time{}, err)
-	wait := upTo(l.u.pace.back)
+	wait := retry.Below(l.u.pace.back)
 	l.say(err, wait)
 	return wait
 }

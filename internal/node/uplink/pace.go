@@ -1,8 +1,9 @@
 package uplink
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 // pace sets the times of an Uplink; tests shorten them.
@@ -13,9 +14,8 @@ type pace struct {
 	first, back time.Duration
 	// busy spreads the attempts after the gateway had no time.
 	busy time.Duration
-	// refused is the longest wait after the first refusal that a person has to do something about. It
-	// doubles with each, up to most.
-	refused, most time.Duration
+	// refused are the waits after refusals that a person has to do something about.
+	refused retry.Backoff
 	// resolve is the time between two looks at the addresses of a name, missed that while an address
 	// has no connection.
 	resolve, missed time.Duration
@@ -40,22 +40,10 @@ type pace struct {
 }
 
 var usualPace = pace{
-	first: time.Second, back: 30 * time.Second, busy: 10 * time.Second, refused: 5 * time.Second, most: 2 * time.Minute,
+	first: time.Second, back: 30 * time.Second, busy: 10 * time.Second,
+	refused: retry.Backoff{First: 5 * time.Second, Longest: 2 * time.Minute, Jitter: 0.5},
 	resolve: 30 * time.Second, missed: 10 * time.Second, connect: 10 * time.Second, lookup: 5 * time.Second,
 	life: time.Hour, drain: time.Hour, grace: time.Second, settled: time.Minute,
 	quiet: 15 * time.Second, changes: 5 * time.Second, gather: 50 * time.Millisecond, again: 30 * time.Second,
 	stall: 30 * time.Second, ping: 15 * time.Second,
-}
-
-// upTo returns a random duration below d.
-func upTo(d time.Duration) time.Duration { return rand.N(max(d, 1)) }
-
-// around returns a random duration that differs from d by at most a fifth.
-func around(d time.Duration) time.Duration { return d - d/5 + upTo(d*2/5) }
-
-// after returns the wait after a number of refusals in a row: a random one of the upper half of
-// what doubles with each.
-func (p pace) after(refusals int) time.Duration {
-	longest := min(p.refused<<min(refusals-1, 16), p.most)
-	return longest/2 + upTo(longest/2)
 }

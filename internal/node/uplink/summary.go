@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -111,7 +112,7 @@ func (s *summary) run(ctx context.Context) {
 			ok = s.tellHoldings(ctx)
 		case <-s.asks.ready:
 			// Others follow soon: pods come in crowds.
-			ok = sleep(ctx, s.u.pace.gather) && s.tellAsks()
+			ok = retry.Pause(ctx, s.u.pace.gather) == nil && s.tellAsks()
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
@@ -223,23 +224,11 @@ const handlersInterval = 10 * time.Millisecond
 // idle waits until none of the requests that are counted is handled; it returns false if ctx ends first.
 func idle(ctx context.Context, counted *atomic.Int64) bool {
 	for counted.Load() > 0 {
-		if !sleep(ctx, handlersInterval) {
+		if retry.Pause(ctx, handlersInterval) != nil {
 			return false
 		}
 	}
 	return true
-}
-
-// sleep waits; it returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // State is how it stands with one address of the gateway, or of the controller.

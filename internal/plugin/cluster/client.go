@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 const (
@@ -44,7 +46,7 @@ func New(config *rest.Config, namespace string) (*Client, error) {
 		return nil, fmt.Errorf("the address of the API server %q: %w", config.Host, err)
 	}
 	return &Client{
-		namespace: namespace, base: base, timeout: timeout, pause: wait,
+		namespace: namespace, base: base, timeout: timeout, pause: retry.Pause,
 		http: http.Client{
 			Transport: transport,
 			// The gateway never redirects, and credentials are for the API server alone.
@@ -58,11 +60,3 @@ func (c *Client) Namespace() string { return c.namespace }
 
 // Server returns the URL of the API server, for people.
 func (c *Client) Server() string { return c.base.Redacted() }
-
-// wait returns after a time, or with an error once ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-waiting.Done()
-	return ctx.Err()
-}

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/testing/clustertest"
 )
@@ -194,7 +195,7 @@ func TestTooManyIsAskedAgain(t *testing.T) {
 type slow struct{ begin, end time.Duration }
 
 func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := wait(r.Context(), s.begin); err != nil {
+	if err := retry.Pause(r.Context(), s.begin); err != nil {
 		return nil, err
 	}
 	return &http.Response{
@@ -210,7 +211,7 @@ type slowBody struct {
 }
 
 func (b slowBody) Read(p []byte) (int, error) {
-	if err := wait(b.ctx, b.time); err != nil {
+	if err := retry.Pause(b.ctx, b.time); err != nil {
 		return 0, err
 	}
 	return b.text.Read(p)
