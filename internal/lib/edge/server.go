@@ -60,12 +60,17 @@ func New(cfg Config) *Server {
 	}
 	// Requests are small. Windows that adapt themselves to the bandwidth would measure it with each call, which costs
 	// a message there and back.
-	s := grpc.NewServer(grpc.ChainUnaryInterceptor(around...), grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window))
+	s := grpc.NewServer(grpc.ChainUnaryInterceptor(around...), grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
+		grpc.NumStreamWorkers(handlers))
 	for _, service := range cfg.Services {
 		s.RegisterService(service.Desc, service.Implementation)
 	}
 	return &Server{s}
 }
+
+// handlers is how many calls find a goroutine that is there. It has the stack that calls need; that of a new one would have to
+// grow several times.
+const handlers = 32
 
 // window is how many bytes of a request, and of all that come at the same time, may be on their way to the server.
 const window = 1 << 20
