@@ -238,9 +238,9 @@ type Recorder struct {
 }
 
 // Save records what is known of a volume: durably, or where the change may lag (see [volume.MayLag]) so that the
-// end of the process does not undo it.
-func (r Recorder) Save(record volume.Record, mayLag bool) error {
-	return r.change(volume.Change{ID: record.ID, Record: &record}, mayLag)
+// end of the process does not undo it. The record does not change any more.
+func (r Recorder) Save(record *volume.Record, mayLag bool) error {
+	return r.change(volume.Change{ID: record.ID, Record: record}, mayLag)
 }
 
 // Forget removes a volume's record, as Save does.

@@ -48,7 +48,7 @@ func BenchmarkRecorder(b *testing.B) {
 				for w := range waiting {
 					record := volume.Record{ID: volume.ID(fmt.Sprint("csi-", i*waiting+w)), Pod: "pod", Phase: volume.Published}
 					wg.Go(func() {
-						if err := client.Save(record, false); err != nil {
+						if err := client.Save(&record, false); err != nil {
 							b.Error(err)
 						}
 					})

@@ -95,21 +95,22 @@ func (t *task) setRecord(next *volume.Record) {
 // save records what is known of the volume from now on: durably, or so that the end of the process does not undo it
 // where that is enough.
 func (t *task) save(next volume.Record) error {
-	return t.saveAs(next, volume.MayLag(t.recorded, &next))
+	return t.saveAs(&next, volume.MayLag(t.recorded, &next))
 }
 
 // saveDurably is save, and waits for the disk.
-func (t *task) saveDurably(next volume.Record) error { return t.saveAs(next, false) }
+func (t *task) saveDurably(next volume.Record) error { return t.saveAs(&next, false) }
 
-func (t *task) saveAs(next volume.Record, mayLag bool) error {
+// saveAs keeps next, which nobody changes any more.
+func (t *task) saveAs(next *volume.Record, mayLag bool) error {
 	if from := volume.PhaseOf(t.record); from != next.Phase && !from.CanBecome(next.Phase) {
 		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)
 	}
 	if err := t.in("record", func() error { return t.Recorder.Save(next, mayLag) }); err != nil {
 		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, volume.WantsRoom(err, volume.InWorkdir))
 	}
-	t.setRecord(&next)
-	t.recorded = &next
+	t.setRecord(next)
+	t.recorded = next
 	return nil
 }
 
