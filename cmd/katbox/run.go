@@ -188,7 +188,7 @@ func (i *instance) openRecords(context.Context) (err error) {
 	for _, file := range found.Aside {
 		i.log.Info("set a journal aside that is not of these records; it belongs to a database that was moved or replaced", logkeys.Path, file)
 	}
-	i.counted.WatchRecords(i.records.Waiting)
+	i.counted.WatchRecords(metrics.RecordTimes{Waiting: i.records.Waiting, Writing: i.records.Writing})
 	if i.o.recordSync > 0 {
 		if err := i.records.StartJournal(); err != nil {
 			i.log.Info("there is no journal, so each call waits for the disk", logkeys.Cause, err.Error())

@@ -112,21 +112,5 @@ func (m *Metrics) Committed(took time.Duration, changes int, err error) {
 	}
 }
 
-// Waits sets whether calls wait for the disk that need not.
-func (m *Metrics) Waits(waits bool) { m.recordsWait.Set(number(waits)) }
-
-// WatchRecords sets what tells since when the oldest record waits that is not durable; zero if all are.
-func (m *Metrics) WatchRecords(since func() time.Time) { m.recordsSince.Store(&since) }
-
-// notDurable is how long the oldest record has waited that is not durable, in seconds.
-func (m *Metrics) notDurable() float64 {
-	if since := m.recordsSince.Load(); since != nil {
-		if at := (*since)(); !at.IsZero() {
-			return time.Since(at).Seconds()
-		}
-	}
-	return 0
-}
-
 // Reserved sets whether room for records is reserved for when the disk is full.
 func (m *Metrics) Reserved(reserved bool) { m.reserved.Set(number(reserved)) }

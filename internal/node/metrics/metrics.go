@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,8 +45,7 @@ type Metrics struct {
 	commitChanges   prometheus.Histogram
 	commitErrors    prometheus.Counter
 	reserved        prometheus.Gauge
-	recordsWait     prometheus.Gauge
-	recordsSince    atomic.Pointer[func() time.Time]
+	records         records
 	logLinesDropped prometheus.Counter
 }
 
@@ -70,11 +68,9 @@ func New(version, revision string) *Metrics {
 		commitChanges:   histogram(r, "store_commit_changes", "Records that one commit made durable together.", changeBuckets),
 		commitErrors:    counter(r, "store_commit_errors_total", "Failed commits of records."),
 		reserved:        gauge(r, "store_reserved", "1 if room is reserved for records on a full disk, else 0."),
-		recordsWait:     gauge(r, "records_wait", "1 while calls wait until their records are on the disk, although they need not, else 0."),
 		logLinesDropped: counter(r, "log_lines_dropped_total", "Log lines that were dropped because stdout was not read fast enough."),
 	}
-	register(r, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "records_durable_seconds",
-		Help: "Age of the oldest record that calls were answered with and that is not on the disk yet; 0 if all are."}, m.notDurable))
+	m.records.register(r)
 	build := gaugeVec(r, "build_info", "Always 1; which build of the daemon this is.", "version", "revision", "goversion")
 	build.WithLabelValues(version, revision, runtime.Version()).Set(1)
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -41,6 +41,8 @@ type journal struct {
 	// oldest is when the first of them was made, or the one that is being written if there is no other; nil if there is
 	// none. It is read without mu, which a write holds for as long as the disk hangs.
 	oldest atomic.Pointer[time.Time]
+	// writing is since when an entry is being written; nil while none is. It is read without mu, too.
+	writing atomic.Pointer[time.Time]
 	// told: the next transaction is on its way.
 	told bool
 	// doubted are the volumes of which a commit has failed: the disk may have what nobody was told. Their next change
@@ -135,7 +137,10 @@ func (j *journal) add(e entry, patience time.Duration) (first bool, wait error) 
 	// number, and the change is in that one.
 	j.newest = e.number
 	j.oldest.CompareAndSwap(nil, &e.since)
-	if err := kernel.Pwrite(int(f.file.Fd()), content, f.end); err != nil {
+	j.writing.Store(&e.since)
+	err := kernel.Pwrite(int(f.file.Fd()), content, f.end)
+	j.writing.Store(nil)
+	if err != nil {
 		j.broken = fmt.Errorf("write %s: %w", f.file.Name(), err)
 		j.date()
 		return false, j.broken
@@ -302,3 +307,12 @@ func (s *Store) Journal(c volume.Change, patience time.Duration) (first bool, wa
 // Waiting returns since when the oldest change waits that [Store.Journal] took over, or is taking over, and that is not
 // durable; zero if all are. It never waits, for a disk that hangs neither.
 func (s *Store) Waiting() time.Time { return s.journal.since() }
+
+// Writing returns since when a change is being written to the journal; zero while none is. It never waits, for a disk that hangs
+// neither.
+func (s *Store) Writing() time.Time {
+	if since := s.journal.writing.Load(); since != nil {
+		return *since
+	}
+	return time.Time{}
+}

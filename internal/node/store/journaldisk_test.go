@@ -114,12 +114,18 @@ func TestJournalOnADiskThatHangs(t *testing.T) {
 				if since.Before(began) || !waited.IsZero() && !since.Equal(waited) {
 					t.Errorf("waits since %v, want %v or after %v", since, waited, began)
 				}
+				if writing := s.Writing(); writing.Before(began) {
+					t.Errorf("writes since %v, want after %v", writing, began)
+				}
 			case <-time.After(time.Minute):
 				t.Error("no answer while the disk hangs")
 			}
 			thaw()
 			if err := <-written; err != nil {
 				t.Error(err)
+			}
+			if !s.Writing().IsZero() {
+				t.Error("it still writes after the disk hung")
 			}
 			commit(t, s)
 			if !s.Waiting().IsZero() {
