@@ -130,6 +130,7 @@ type noRecords struct{ err error }
 func (r noRecords) Commit([]volume.Change) error { return r.err }
 func (noRecords) ReserveError() error            { return nil }
 func (noRecords) Waiting() time.Time             { return time.Time{} }
+func (noRecords) Journalled(volume.ID) bool      { return false }
 func (noRecords) Journal(volume.Change, time.Duration) (bool, error, error) {
 	return false, errors.New("no journal"), nil
 }

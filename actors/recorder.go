@@ -30,6 +30,8 @@ type Records interface {
 	// it tells whether one is possible. After an error that is [volume.ErrRecordsDamaged] none is
 	// possible any more.
 	Commit(changes []volume.Change) error
+	// Journalled reports whether a change of the volume that Journal has taken over is not durable.
+	Journalled(id volume.ID) bool
 	// ReserveError says why no room is reserved for when the disk is full.
 	ReserveError() error
 }
@@ -98,6 +100,9 @@ type recorder struct {
 type committed struct {
 	answers []messages.Reply[struct{}]
 	err     error
+	// apart are those whose changes were committed without the others, and what came of that.
+	apart    []messages.Reply[struct{}]
+	apartErr error
 	// skipped: there was nothing to commit. waits: the journal still has what is not durable.
 	skipped, waits bool
 }
@@ -150,6 +155,9 @@ func (r *recorder) answer(m *committed) {
 	r.committing = false
 	for _, reply := range m.answers {
 		reply.Send(struct{}{}, m.err)
+	}
+	for _, reply := range m.apart {
+		reply.Send(struct{}{}, m.apartErr)
 	}
 	if m.err == nil && !m.skipped {
 		r.succeeded = time.Now()
@@ -213,17 +221,42 @@ func (r *recorder) commit(c actor.Context) {
 	go func() {
 		done := &committed{answers: answers}
 		if done.skipped = len(changes) == 0 && !probed && r.Records.Waiting().IsZero(); !done.skipped {
-			began, lagging := time.Now(), r.lagging.Load()
-			done.err = Guard(r.log, func() error { return r.Records.Commit(changes) })
-			r.Metrics.Committed(time.Since(began), len(changes)+int(lagging), done.err)
-			if done.err == nil {
+			lagging := r.lagging.Load()
+			if done.err = r.write(changes, int(lagging)); done.err == nil {
 				r.lagging.Add(-lagging)
+			} else if volume.IsNoSpace(done.err) {
+				r.writeApart(done, changes)
 			}
 			r.Metrics.Reserved(r.Records.ReserveError() == nil)
 			done.waits = r.Lag.Sync > 0 && !r.Records.Waiting().IsZero()
 		}
 		root.Send(self, done)
 	}()
+}
+
+// write commits changes, and with them a number of those that the journal has.
+func (r *recorder) write(changes []volume.Change, lagging int) error {
+	began := time.Now()
+	err := Guard(r.log, func() error { return r.Records.Commit(changes) })
+	r.Metrics.Committed(time.Since(began), len(changes)+lagging, err)
+	return err
+}
+
+// writeApart commits those changes of a commit without room that the journal does not hold up: they find room where what was
+// answered before does not, and may be what makes it.
+func (r *recorder) writeApart(done *committed, changes []volume.Change) {
+	var free []volume.Change
+	var held, apart []messages.Reply[struct{}]
+	for i, change := range changes {
+		if r.Records.Journalled(change.ID) {
+			held = append(held, done.answers[i])
+		} else {
+			free, apart = append(free, change), append(apart, done.answers[i])
+		}
+	}
+	if len(free) > 0 && len(held) > 0 {
+		done.answers, done.apart, done.apartErr = held, apart, r.write(free, 0)
+	}
 }
 
 // Recorder records changes. Its methods block, so only operations in goroutines of their own may

@@ -523,6 +523,10 @@ func (r *fakeRecords) Waiting() time.Time {
 	return r.since
 }
 
+func (r *fakeRecords) Journalled(id volume.ID) bool {
+	return slices.ContainsFunc(r.waiting(), func(c volume.Change) bool { return c.ID == id })
+}
+
 // waiting returns what no commit has taken.
 func (r *fakeRecords) waiting() []volume.Change {
 	r.mu.Lock()

@@ -304,6 +304,10 @@ func (s *Store) Journal(c volume.Change, patience time.Duration) (first bool, wa
 	return first, wait, nil
 }
 
+// Journalled reports whether a change of the volume waits that [Store.Journal] took over and that is not durable. Where the disk is
+// full, no other one of it can be committed.
+func (s *Store) Journalled(id volume.ID) bool { return s.journal.has([]volume.Change{{ID: id}}) }
+
 // Waiting returns since when the oldest change waits that [Store.Journal] took over, or is taking over, and that is not
 // durable; zero if all are. It never waits, for a disk that hangs neither.
 func (s *Store) Waiting() time.Time { return s.journal.since() }

@@ -164,10 +164,15 @@ func TestRoomIsMadeBeforeWhatWaits(t *testing.T) {
 			return nil
 		})
 	}
-	commit(t, s, forget("other"))
-	if err := s.Commit([]volume.Change{forget("old")}); !volume.IsNoSpace(err) {
+	for id, want := range map[volume.ID]bool{"new": true, "old": true, "other": false, "unknown": false} {
+		if got := s.Journalled(id); got != want {
+			t.Errorf("a change of %s waits: %t, want %t", id, got, want)
+		}
+	}
+	if err := s.Commit([]volume.Change{forget("old"), forget("other")}); !volume.IsNoSpace(err) {
 		t.Errorf("a volume is forgotten of which an older change waits: %v", err)
 	}
+	commit(t, s, forget("other"))
 	if err := s.Commit(nil); !volume.IsNoSpace(err) {
 		t.Errorf("a commit of what waits = %v", err)
 	}
