@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,6 +179,36 @@ func TestRoomIsMadeBeforeWhatWaits(t *testing.T) {
 	}
 	kill(t, s)
 	wantNames(t, path, "new old")
+}
+
+// TestOpenWithoutRoom: a start that finds no room for the journal's entries, or for new records, says where to free some. What
+// was answered is there afterwards.
+func TestOpenWithoutRoom(t *testing.T) {
+	for _, change := range []string{"Update", "CreateIn"} {
+		t.Run(change, func(t *testing.T) {
+			dir := t.TempDir()
+			path, want := filepath.Join(dir, "store.db"), ""
+			if change == "Update" {
+				s := openJournalled(t, path)
+				journalled(t, s, put(published("a")))
+				kill(t, s)
+				want = "a"
+			}
+			full := true
+			kernel.Inject(t, func(call, _ string) error {
+				if full && call == change {
+					return unix.ENOSPC
+				}
+				return nil
+			})
+			_, err := Open(path)
+			if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "free some space on the file system of "+dir) {
+				t.Errorf("Open without room = %v, want what to do", err)
+			}
+			full = false
+			wantNames(t, path, want)
+		})
+	}
 }
 
 // TestJournalTurns: entries far beyond both files, with commits between, and what no commit has taken.

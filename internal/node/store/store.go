@@ -78,7 +78,14 @@ type Found struct {
 //
 // The error is [ErrDamaged], [ErrLocked], [ErrNewer] or that of a system call, and says what to do.
 // An existing file was not changed then.
-func Open(path string) (*Store, error) { return open(path, kernelClock()) }
+func Open(path string) (*Store, error) {
+	s, err := open(path, kernelClock())
+	if volume.IsNoSpace(err) {
+		return nil, fmt.Errorf("%w; free some space on the file system of %s, then start again: "+
+			"volumes that would make room cannot be deleted before their records are read", err, filepath.Dir(path))
+	}
+	return s, err
+}
 
 func open(path string, c clock) (*Store, error) {
 	if err := create(path); err != nil {
