@@ -28,7 +28,7 @@ const (
 var outOfReach = map[string]string{
 	"store.overwriteInPlace/SetFlags": "on btrfs alone, before the file has its name",
 	"store.openJournalFile/Truncate":  "where there is no room for the journal, of which nothing is left then",
-	"store.readJournal/RenameIn":      "where the database was moved aside; TestJournalOfAnotherDatabase reads what is set aside",
+	"store.setAside/RenameIn":         "where the database was moved aside; TestJournalOfAnotherDatabase reads what is set aside",
 
 	"main.known.write/MkdirAll": "of pools on the node's disks; TestKnownPoolsSurviveACrash stops before and after each",
 	"main.known.write/CreateIn": "of pools on the node's disks",

@@ -181,13 +181,7 @@ func (i *instance) openRecords(context.Context) (err error) {
 		return err
 	}
 	i.onStop(func(context.Context) error { return i.records.Close() })
-	found := i.records.Found()
-	if found.Entries > 0 {
-		i.log.Info("took over what the last run had answered and not yet written to its records", "changes", found.Entries)
-	}
-	for _, file := range found.Aside {
-		i.log.Info("set a journal aside that is not of these records; it belongs to a database that was moved or replaced", logkeys.Path, file)
-	}
+	i.tellJournal(i.records.Found())
 	i.counted.WatchRecords(metrics.RecordTimes{Waiting: i.records.Waiting, Writing: i.records.Writing})
 	if i.o.recordSync > 0 {
 		if err := i.records.StartJournal(); err != nil {
@@ -197,6 +191,22 @@ func (i *instance) openRecords(context.Context) (err error) {
 	i.records.OnCompaction(i.logCompaction)
 	i.records.KeepTombstones(i.o.tombstones)
 	return nil
+}
+
+// tellJournal says what the start has found of the journal.
+func (i *instance) tellJournal(found store.Found) {
+	if found.Entries > 0 {
+		i.log.Info("took over what the last run had answered and not yet written to its records", "changes", found.Entries)
+	}
+	if found.Lost > 0 {
+		i.log.Error(nil, "the journal of the records is damaged, and the last changes that calls were answered with are lost; nothing goes earlier "+
+			"for that: a volume without a record is found by its directory, and one that is still recorded as in use is retained "+
+			"once its pod is gone; see what the disk and the kernel's log say", "changes", found.Lost, logkeys.Directory, i.o.workdir)
+	}
+	for _, file := range found.Aside {
+		i.log.Error(nil, "set a journal aside that is not of these records; the last changes of the records beside which it was written are in it: "+
+			"if those were moved or replaced by mistake, stop the daemon and put them back together with it, else remove it", logkeys.Path, file)
+	}
 }
 
 // startNode recovers the volumes of earlier runs. The node is ready for calls then.

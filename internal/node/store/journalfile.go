@@ -28,6 +28,8 @@ const (
 	journalHeader = 64
 	// entryHeader is the length of what precedes an entry's ID and value.
 	entryHeader = 26
+	// epochAt is where in it the epoch is.
+	epochAt = 8
 	// journalPause is how long the store goes without a journal, after it could not make its files, before it tries again.
 	journalPause = time.Minute
 )
@@ -133,9 +135,11 @@ func (s journalState) after(runs [][]entry) (all []entry) {
 	return all
 }
 
-// readJournal reads the files of the journal beside path. Those of another database are set aside, and named.
-func readJournal(place *os.Root, path string, s journalState) (entries []entry, aside []string, err error) {
+// readJournal reads the files of the journal beside path. Those of another database are set aside, and named. Entries say by
+// themselves whose they are, so they count in a file whose header is damaged, too. lost is how many follow a gap, behind damage.
+func readJournal(place *os.Root, path string, s journalState) (entries []entry, aside []string, lost int, err error) {
 	var runs [][]entry
+	var contents [][]byte
 	for _, suffix := range journalSuffixes {
 		name := filepath.Base(path) + suffix
 		content, err := readJournalFile(place, name)
@@ -143,20 +147,59 @@ func readJournal(place *os.Root, path string, s journalState) (entries []entry, 
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case errors.Is(err, errNotRegular):
-			return nil, nil, fmt.Errorf("%s cannot be used (%w); remove it and start again", path+suffix, err)
+			return nil, nil, 0, fmt.Errorf("%s cannot be used (%w); remove it and start again", path+suffix, err)
 		case err != nil:
-			return nil, nil, fmt.Errorf("read %s: %w", path+suffix, err)
-		case bytes.HasPrefix(content, s.header()):
-			runs = append(runs, s.run(content[journalHeader:]))
-		case !unfinished(content):
-			to := name + ".of-" + hex.EncodeToString(content[min(16, len(content)):min(24, len(content))])
-			if err := kernel.RenameIn(place, name, to); err != nil {
-				return nil, nil, fmt.Errorf("set %s aside: %w", path+suffix, err)
+			return nil, nil, 0, fmt.Errorf("read %s: %w", path+suffix, err)
+		case unfinished(content):
+			continue
+		}
+		contents = append(contents, content)
+		run := s.run(content[journalHeader:])
+		if bytes.HasPrefix(content, s.header()) || len(run) > 0 {
+			runs = append(runs, run)
+			continue
+		}
+		to, err := setAside(place, name, content)
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("set %s aside: %w", path+suffix, err)
+		}
+		aside = append(aside, filepath.Join(filepath.Dir(path), to))
+	}
+	entries = s.after(runs)
+	return entries, aside, s.lost(contents, s.durable+uint64(len(entries))), nil
+}
+
+// setAside gives a journal of another database a name that no file has, and returns it.
+func setAside(place *os.Root, name string, content []byte) (to string, err error) {
+	to = name + ".of-" + hex.EncodeToString(content[16:24])
+	for n := 2; ; n++ {
+		if err := hasName(place.Lstat, to, nil); !errors.Is(err, fs.ErrExist) {
+			return to, errors.Join(err, kernel.RenameIn(place, name, to))
+		}
+		to = fmt.Sprintf("%s.of-%x.%d", name, content[16:24], n)
+	}
+}
+
+// lost returns how many entries were made after the newest one that counts: whole ones are left of them, behind one that
+// is not.
+func (s journalState) lost(contents [][]byte, newest uint64) int {
+	highest := newest
+	epoch := binary.BigEndian.AppendUint64(nil, s.epoch)
+	for _, content := range contents {
+		for at := 0; ; at++ {
+			next := bytes.Index(content[at:], epoch)
+			if next < 0 {
+				break
 			}
-			aside = append(aside, filepath.Join(filepath.Dir(path), to))
+			if at += next; at < epochAt {
+				continue
+			}
+			if e, _, ok := s.decode(content[at-epochAt:]); ok {
+				highest = max(highest, e.number)
+			}
 		}
 	}
-	return s.after(runs), aside, nil
+	return int(highest - newest)
 }
 
 // unfinished reports whether a file was about to be made: its header comes last.

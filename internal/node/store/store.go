@@ -68,6 +68,9 @@ type Damaged struct {
 type Found struct {
 	// Entries is how many changes it had that were not in the database, and are now.
 	Entries int
+	// Lost is how many changes were in it behind damage, which no start takes over. After a reboot it is 0: the kernel writes to
+	// the disk in any order, and a power cut may take what was answered last.
+	Lost int
 	// Aside are the files of another database's journal, by the names that they have now.
 	Aside []string
 }
@@ -134,7 +137,10 @@ func (s *Store) findEntries() error {
 	}
 	defer place.Close()
 	j := s.journal
-	j.waiting, s.found.Aside, err = readJournal(place, s.db.path, j.journalState)
+	j.waiting, s.found.Aside, s.found.Lost, err = readJournal(place, s.db.path, j.journalState)
+	if s.clock.rebooted {
+		s.found.Lost = 0
+	}
 	s.found.Entries = len(j.waiting)
 	j.newest = j.durable + uint64(len(j.waiting))
 	j.journalState = j.next(j.durable)
