@@ -4,9 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/testing/metricstest"
@@ -46,6 +48,55 @@ func (h *testNode) reboot() {
 	h.mounter.forgetMounts()
 	h.rebooted = true
 	h.start()
+}
+
+// TestOneOfTwoTargetsWasLeaving: a reboot takes both mounts of a volume away while the unmount of one was ordered. Its pod still
+// has the other one, so nothing is retained, and nothing goes, before the kubelet has come to it.
+func TestOneOfTwoTargetsWasLeaving(t *testing.T) {
+	for name, next := range map[string]func(h *testNode, first, second volume.Publication){
+		"nothing comes": func(*testNode, volume.Publication, volume.Publication) {},
+		"the unpublish is repeated": func(h *testNode, first, _ volume.Publication) {
+			if err := h.node.Unpublish(h.t.Context(), testID, first.Target.Path); err != nil {
+				h.t.Error(err)
+			}
+		},
+		"it is published again": func(h *testNode, _, second volume.Publication) {
+			if err := h.node.Publish(h.t.Context(), second); err != nil {
+				h.t.Error(err)
+			}
+		},
+		"it is published elsewhere": func(h *testNode, _, second volume.Publication) {
+			second.Target.Path = h.target(testPod, "third")
+			second.Target.MultiWriter = false
+			if err := h.node.Publish(h.t.Context(), second); err != nil {
+				h.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withNode(t, func(t *testing.T, h *testNode) {
+				first, second := h.publication(), h.publication()
+				second.Target.Path = h.target(testPod, "second")
+				for _, p := range []*volume.Publication{&first, &second} {
+					p.Target.MultiWriter = true
+					if err := h.node.Publish(t.Context(), *p); err != nil {
+						t.Fatal(err)
+					}
+				}
+				h.mounter.fail(nil, always(unix.EBUSY))
+				wantError(t, h.node.Unpublish(t.Context(), testID, first.Target.Path), volume.ErrBusy)
+				h.mounter.fail(nil, nil)
+				h.reboot()
+				synctest.Wait()
+				next(h, first, second)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if r, ok := h.records.get(testID); !ok || !r.Phase.Live() {
+					t.Errorf("the record is %+v (known: %t), want one in use", r, ok)
+				}
+			})
+		})
+	}
 }
 
 // TestDirectoryThatAKubeletLeavesBehind: after a reboot nothing unpublishes the volume of a pod that is gone. A

@@ -237,7 +237,8 @@ func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 
 // withoutLost returns a record without the targets whose mounts a reboot took away. The kubelet
 // publishes again what its pods still need, maybe at another path. A target whose unmount was
-// ordered is kept, so that the unpublish comes to its end.
+// ordered is kept, so that the unpublish comes to its end. If only such ones were left, the volume would be
+// retained then although its pod has it: so all are kept.
 func withoutLost(record volume.Record, bounds []boundVolume) (kept volume.Record, changed bool) {
 	kept = record
 	for _, target := range record.Targets {
@@ -245,6 +246,9 @@ func withoutLost(record volume.Record, bounds []boundVolume) (kept volume.Record
 		if !target.Leaving && !slices.ContainsFunc(bounds, at) {
 			kept, changed = kept.WithoutTarget(target.Path), true
 		}
+	}
+	if changed && len(kept.Targets) > 0 && livePhase(kept) == volume.Unpublishing {
+		return record, false
 	}
 	return kept, changed
 }
