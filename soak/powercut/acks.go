@@ -65,12 +65,12 @@ func parseAck(line string) (story.Event, error) {
 	case story.Published, story.Wrote, story.Create, story.Created, story.Grow, story.Grown:
 		e.Text = text
 		e.N, err = strconv.Atoi(value)
-	case story.Unpublish, story.Retained, story.Decide:
+	case story.Unpublish, story.Retained, story.Detach, story.LetGo, story.Decide:
 		e.Text = text
 		e.Lifespan, err = time.ParseDuration(value)
-	case story.Failed, story.Decided, note:
+	case story.Failed, story.Attach, story.Decided, note:
 		e.Text = rest
-	case story.Publish, story.Gone, story.Refused, story.Delete, story.Deleted:
+	case story.Publish, story.Gone, story.Attached, story.Detached, story.Refused, story.Delete, story.Deleted:
 	default:
 		err = fmt.Errorf("nobody prints %q", e.What)
 	}

@@ -96,14 +96,27 @@ func (c *checker) read(o options, acks []story.Event) error {
 			c.followers[e.Volume] = f
 		}
 		f.Add(e)
-		f.recorded = f.recorded || e.What == story.Published
+		switch e.What {
+		case story.Published:
+			f.recorded = true
+		case story.Attach:
+			by := f.looker(e.Text)
+			f.by, f.decided = &by, true
+		case story.Detached:
+			f.by = nil
+		case story.LetGo, story.Decide:
+			f.decided = true
+		}
 	}
 	alone := make(map[string]int)
 	for _, f := range c.followers {
 		alone[f.Pod]++
 	}
 	for _, f := range c.followers {
-		f.treatment = treat(f.Story, f.volume, alone[f.Pod] == 1)
+		f.treatment = treat(f.Story, f.volume, alone[f.Pod] == 1 && f.Name != failing)
+		if f.decided {
+			f.treatment = treatWait
+		}
 		f.hold = 2*o.lifespan + 2*o.grace
 	}
 	return nil
@@ -143,6 +156,11 @@ func (c *checker) play(ctx context.Context, o options, booted time.Time) error {
 			// Its pod is on the node, and a kubelet makes the directories of its
 			// pods before anything else.
 			if err := f.MakeTargetDir(); err != nil {
+				return err
+			}
+		}
+		if f.by != nil {
+			if err := f.by.MakeTargetDir(); err != nil {
 				return err
 			}
 		}

@@ -21,6 +21,11 @@
 // so that a volume whose lifespan was forgotten is found out. One that was published
 // before keeps what it was promised then, if that was durable.
 //
+// Some retained volumes are attached by another pod, which the kubelet publishes again after the boot: until that pod
+// has gone they stay, also where their deadline came while the machine was off. Some pods are said to have succeeded,
+// which shortens how long their volume is kept, and then to have failed, which gives that back. What was attached or has
+// such a pod is let go by a person in the end.
+//
 // One of the daemons also has local pools, of images and of directories with project
 // quotas, whose volumes and snapshots are made, used, copied, enlarged, retained and
 // deleted meanwhile. Afterwards every one that was made is there, with its size and

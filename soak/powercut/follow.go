@@ -67,6 +67,10 @@ type follower struct {
 	hold time.Duration
 	// recorded: a record of it was on the disk.
 	recorded bool
+	// by is the volume of another pod that has it attached; nil if none may.
+	by *place
+	// decided: something was decided about it, or it was attached, while it was retained.
+	decided bool
 }
 
 // look looks at the data directory.
@@ -81,14 +85,22 @@ func (f *follower) look() {
 // ended.
 func (f *follower) follow(ctx context.Context) error {
 	f.look()
-	switch f.treatment {
-	case treatHold:
+	if f.Is(story.Kept) {
+		f.stated(ctx)
+	}
+	if f.treatment == treatHold || f.by != nil {
 		for over := time.Now().Add(f.hold); time.Now().Before(over); {
 			if err := pause.For(ctx, idlePause); err != nil {
 				return err
 			}
 			f.look()
 		}
+	}
+	if f.by != nil {
+		f.lookAgain(ctx)
+	}
+	switch f.treatment {
+	case treatHold:
 		f.republish(ctx)
 		f.leave(ctx)
 	case treatPublish:
@@ -98,6 +110,9 @@ func (f *follower) follow(ctx context.Context) error {
 		f.leave(ctx)
 	case treatForget:
 		f.vanish()
+	}
+	if f.Name == failing || f.decided {
+		f.letGo(ctx)
 	}
 	for f.look(); !f.IsGone() && f.Broken() == ""; f.look() {
 		if err := pause.For(ctx, eagerPause); err != nil {
@@ -130,13 +145,18 @@ func (f *follower) republish(ctx context.Context) {
 // leave is an unpublish.
 func (f *follower) leave(ctx context.Context) {
 	now := time.Now()
-	f.Add(story.Event{At: now, What: story.Unpublish, Lifespan: f.lifespan})
-	f.Add(story.Event{At: now, What: story.Unpublish, Lifespan: f.former})
+	lifespans := []time.Duration{f.keeps(), f.lifespan, f.former}
+	if f.Name == failing && f.recorded {
+		lifespans = lifespans[:1]
+	}
+	for _, lifespan := range lifespans {
+		f.Add(story.Event{At: now, What: story.Unpublish, Lifespan: lifespan})
+	}
 	if err := f.unpublish(ctx); err != nil {
 		f.Add(story.Event{At: time.Now(), What: story.Failed, Text: fmt.Sprintf("unpublish: %v", err)})
 		return
 	}
-	f.Add(story.Event{At: time.Now(), What: story.Retained, Lifespan: f.lifespan})
+	f.Add(story.Event{At: time.Now(), What: story.Retained, Lifespan: f.keeps()})
 	if err := f.RemoveTargetDir(); err != nil {
 		f.Add(story.Event{At: time.Now(), What: story.Failed, Text: err.Error()})
 	}

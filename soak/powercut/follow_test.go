@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +51,53 @@ func TestTreat(t *testing.T) {
 				if !got[want] {
 					t.Errorf("treatments %v, want %v", got, test.want)
 				}
+			}
+		})
+	}
+}
+
+// TestDecidedIsLeftAlone: what another pod may have attached, or somebody has decided about, waits for them; and a pod
+// with the only word about its volume does not vanish.
+func TestDecidedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	left := []story.Verb{story.Publish, story.Published, story.Unpublish, story.Retained}
+	for name, tt := range map[string]struct {
+		volume   string
+		then     []story.Verb
+		decided  bool
+		attached bool
+	}{
+		"retained":        {"a", nil, false, false},
+		"to be attached":  {"a", []story.Verb{story.Attach}, true, true},
+		"attached":        {"a", []story.Verb{story.Attach, story.Attached}, true, true},
+		"to be detached":  {"a", []story.Verb{story.Attach, story.Attached, story.Detach}, true, true},
+		"detached":        {"a", []story.Verb{story.Attach, story.Attached, story.Detach, story.Detached}, true, false},
+		"let go":          {"a", []story.Verb{story.LetGo}, true, false},
+		"failed":          {failing, []story.Verb{story.LetGo, story.Decide, story.Decided}, true, false},
+		"perhaps failing": {failing, nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := testNode(t)
+			c := &checker{nodes: []*node{n}, findings: &findings{}}
+			var acks []story.Event
+			for i, what := range append(slices.Clip(left), tt.then...) {
+				e := at(int64(i), what)
+				e.Volume, e.Text = n.place("pod", tt.volume).volume, ""
+				if what == story.Attach {
+					e.Text = "looking"
+				}
+				acks = append(acks, e)
+			}
+			if err := c.read(options{}, acks); err != nil {
+				t.Fatal(err)
+			}
+			f := c.followers[acks[0].Volume]
+			if f.decided != tt.decided || tt.decided && f.treatment != treatWait || (f.by != nil) != tt.attached {
+				t.Errorf("decided %t, attached by %v, treatment %s", f.decided, f.by, f.treatment)
+			}
+			if tt.attached && (f.by.Pod != "looking" || f.by.attributes["attach"] != "pod/a") {
+				t.Errorf("attached by %+v", f.by)
 			}
 		})
 	}

@@ -24,6 +24,8 @@ type life struct {
 	place
 	random  *rand.Rand
 	markers int
+	// left is when the last unpublish was asked for.
+	left time.Time
 }
 
 // live is the whole of it.
@@ -55,7 +57,18 @@ func (l *life) stages(ctx context.Context) error {
 	if err := l.RemoveTargetDir(); err != nil {
 		return err
 	}
-	return l.expire(ctx)
+	after := l.keeps()
+	var err error
+	switch {
+	case l.Name == failing:
+		after, err = releaseGrace, l.correct(ctx)
+	case l.random.IntN(3) == 0:
+		after, err = releaseGrace, l.attach(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return l.expire(ctx, after)
 }
 
 // tell prints an ack of this volume.
@@ -117,7 +130,8 @@ func (l *life) unpublish(ctx context.Context) error {
 	if l.churn.quiet.wait(ctx) != nil {
 		return errOver
 	}
-	if err := l.tell(story.Event{What: story.Unpublish, Lifespan: l.lifespan}); err != nil {
+	l.left = time.Now()
+	if err := l.tell(story.Event{At: l.left, What: story.Unpublish, Lifespan: l.keeps()}); err != nil {
 		return err
 	}
 	if err := l.repeat(func() error { return l.place.unpublish(ctx) }); err != nil {
@@ -127,7 +141,7 @@ func (l *life) unpublish(ctx context.Context) error {
 	if l.durable(ctx, replied) != nil {
 		return errOver
 	}
-	return l.tell(story.Event{At: replied, What: story.Retained, Lifespan: l.lifespan})
+	return l.tell(story.Event{At: replied, What: story.Retained, Lifespan: l.keeps()})
 }
 
 // repeat makes a call, and sometimes once more, which changes nothing.
@@ -139,9 +153,9 @@ func (l *life) repeat(call func() error) error {
 	return err
 }
 
-// expire waits until the volume is gone.
-func (l *life) expire(ctx context.Context) error {
-	if pause.For(ctx, l.lifespan) != nil {
+// expire waits until the volume is gone, for some time without a look.
+func (l *life) expire(ctx context.Context, after time.Duration) error {
+	if pause.For(ctx, after) != nil {
 		return errOver
 	}
 	for {

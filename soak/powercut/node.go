@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/soak/internal/daemon"
+	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 	"github.com/katbox/katbox/soak/testbed"
@@ -55,6 +58,9 @@ type node struct {
 	metrics string
 	driver  *daemon.Binary
 	conn    *grpc.ClientConn
+	admin   *api.Client
+	// pods says how pods end; nil after the boot, when they ended before it.
+	pods *kubelet.PodsAPI
 }
 
 // newNode starts nothing. The directories are those of an earlier boot, if there
@@ -70,6 +76,7 @@ func newNode(o options, name string, lifespan, grace time.Duration, l *locals) (
 	}
 	args := daemon.Flags(n.layout, workload.Driver{
 		Lifespan: workload.Duration(lifespan), PruneInterval: workload.Duration(time.Second), OrphanGrace: workload.Duration(grace),
+		ReleaseGrace: workload.Duration(releaseGrace), MaxLifespan: workload.Duration(asked),
 	})
 	for i, d := range nodes {
 		if d.name == name {
@@ -81,6 +88,7 @@ func newNode(o options, name string, lifespan, grace time.Duration, l *locals) (
 		args = append(args, l.flags...)
 	}
 	n.driver = daemon.New(daemon.Config{Binary: o.daemon, Log: n.layout.Log, Socket: n.layout.Socket, Args: args, StartLimit: startLimit})
+	n.admin = api.Dial(n.layout.Admin)
 	var err error
 	n.conn, err = testbed.Dial(n.layout.Socket)
 	return n, err
@@ -92,13 +100,28 @@ type place struct {
 	// volume is its name in the acks: node, pod and name in the pod.
 	volume string
 	testbed.Volume
+	// attributes are what its pod says of it.
+	attributes map[string]string
 }
 
 func (n *node) place(pod, name string) place {
-	sum := sha256.Sum256([]byte(pod + " " + name))
-	return place{node: n, volume: n.name + "/" + pod + "/" + name, Volume: testbed.Volume{
+	// As a kubelet makes it, by which the daemon knows whose volume it is.
+	sum := sha256.Sum256([]byte(pod + name))
+	p := place{node: n, volume: n.name + "/" + pod + "/" + name, Volume: testbed.Volume{
 		Kubelet: n.layout.Kubelet, Work: n.layout.Work, Pod: pod, Name: name, ID: fmt.Sprintf("csi-%x", sum),
 	}}
+	if name == failing {
+		p.attributes = map[string]string{api.KeyRetain: "OnFailure", "lifespan": asked.String()}
+	}
+	return p
+}
+
+// keeps is how long the volume is kept after its unpublish.
+func (p place) keeps() time.Duration {
+	if p.Name == failing {
+		return asked
+	}
+	return p.lifespan
 }
 
 // placeOf finds the volume of an ack again.
@@ -115,10 +138,13 @@ func placeOf(all []*node, volume string) (place, error) {
 // publish publishes the volume.
 func (p place) publish(ctx context.Context) error {
 	return p.call(ctx, func(ctx context.Context, c csi.NodeClient) error {
-		_, err := c.NodePublishVolume(ctx, testbed.Publish(p.ID, p.Target(), p.Pod, map[string]string{
+		request := testbed.Publish(p.ID, p.Target(), p.Pod, map[string]string{
 			"csi.storage.k8s.io/pod.name":      p.Name,
 			"csi.storage.k8s.io/pod.namespace": "powercut",
-		}))
+		})
+		maps.Copy(request.VolumeContext, p.attributes)
+		request.Readonly = p.attributes[api.KeyAttach] != ""
+		_, err := c.NodePublishVolume(ctx, request)
 		return err
 	})
 }

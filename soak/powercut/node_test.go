@@ -1,6 +1,7 @@
 package main
 
 import (
+	"reflect"
 	"testing"
 )
 
@@ -17,10 +18,12 @@ func testNode(t *testing.T) *node {
 func TestPlaceOf(t *testing.T) {
 	t.Parallel()
 	n := testNode(t)
-	want := n.place("pod", "a")
-	got, err := placeOf([]*node{n}, want.volume)
-	if err != nil || got != want {
-		t.Errorf("found %+v, %v; want %+v", got, err, want)
+	for _, name := range []string{"a", failing} {
+		want := n.place("pod", name)
+		got, err := placeOf([]*node{n}, want.volume)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("found %+v, %v; want %+v", got, err, want)
+		}
 	}
 	for _, volume := range []string{"", "long", "long/pod", "short/pod/a", "long/pod/a/b"} {
 		if p, err := placeOf([]*node{n}, volume); err == nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/katbox/katbox/soak/internal/daemon"
+	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/story"
 )
@@ -35,6 +37,10 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if n.pods, err = kubelet.StartPodsAPI(n.layout.Kubelet, daemon.Name); err != nil {
+			return err
+		}
+		defer n.pods.Stop()
 		defer n.driver.Kill()
 		c.nodes = append(c.nodes, n)
 	}
@@ -119,7 +125,7 @@ func (c *churn) work(ctx context.Context, n *node, random *rand.Rand) {
 	for ctx.Err() == nil {
 		pod := c.newPod()
 		var volumes sync.WaitGroup
-		for _, name := range []string{"a", "b"}[:1+random.IntN(2)] {
+		for _, name := range [][]string{{"a"}, {"a", "b"}, {failing}}[random.IntN(3)] {
 			l := &life{churn: c, place: n.place(pod, name), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
 			volumes.Go(func() { l.live(ctx) })
 		}

@@ -23,7 +23,7 @@ const (
 	Detach    Verb = "detach" // Lifespan is for how long it is kept after that at least
 	Detached  Verb = "detached"
 	Decide    Verb = "decide" // a person asks to hold it as Text says, and keep it for a Lifespan from now on at least, if that is given
-	LetGo     Verb = "let go" // a person asks to hold it as Text says, and to let it go a Lifespan from now
+	LetGo     Verb = "let-go" // a person asks to hold it as Text says, and to let it go a Lifespan from now
 	Decided   Verb = "decided"
 
 	// These are for a persistent volume or a snapshot. N is its size.

@@ -57,15 +57,24 @@ func (p *PodsAPI) Ended(pod *Pod) {
 	if pod.Plan.Failed {
 		phase = "Failed"
 	}
-	metadata := text(5, pod.Plan.UID)
-	var spec []byte
+	var volumes []string
 	for _, v := range pod.Volumes {
 		if v.Plan.Persistent {
 			continue
 		}
 		v.Story.EndTold(phase)
+		volumes = append(volumes, v.Plan.Name)
+	}
+	p.Say(pod.Plan.UID, phase, volumes...)
+}
+
+// Say says that the pod with that UID is in a phase. The volumes are those of the driver, by their names in the pod.
+func (p *PodsAPI) Say(uid, phase string, volumes ...string) {
+	metadata := text(5, uid)
+	var spec []byte
+	for _, name := range volumes {
 		source := message(nil, 28, text(1, p.driver)) // csi
-		spec = message(spec, 1, message(text(1, v.Plan.Name), 2, source))
+		spec = message(spec, 1, message(text(1, name), 2, source))
 	}
 	status := text(1, phase)
 	object := message(message(message(nil, 1, metadata), 2, spec), 3, status)
