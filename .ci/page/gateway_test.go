@@ -209,12 +209,18 @@ func (f fleetNodes) Missing() (missing []fleet.Missing) {
 	return missing
 }
 
+// fleetNode gets as much time for an answer as a busy machine needs: what the page shows of nodes that give none within
+// the gateway's two seconds is not up to the machine's load.
 type fleetNode struct{ hub.Conn }
 
 func (n fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
 	return n.Client().OnBehalf(by.User, by.AuditID).List(ctx, q)
 }
 
 func (n fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (api.GoneList, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
 	return n.Client().OnBehalf(by.User, by.AuditID).Gone(ctx, q)
 }
