@@ -102,7 +102,7 @@ page-check: ## Test the page of "kubectl katbox ui" in Chromium, five minutes; F
 	node --test internal/plugin/web/page/test/*.test.js
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w $(NAMED)' -o bin/ ./cmd/kubectl-katbox
 	cd .ci/page && npm ci --ignore-scripts --no-audit --no-fund --silent && go vet ./... && \
-		PAGE_SHOTS='$(if $(PAGE_SHOTS),$(abspath $(PAGE_SHOTS)))' go test -count=1 -timeout 30m -v $(FLAGS) .
+		PAGE_SHOTS='$(if $(PAGE_SHOTS),$(abspath $(PAGE_SHOTS)))' go test -count=1 -timeout 3h -v $(FLAGS) .
 
 deploy-check: bin/helm bin/kustomize bin/controller-gen bin/helm-docs bin/promtool ## Render manifests and chart, and validate each object by the API server's code
 	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 -timeout=30m ./...
