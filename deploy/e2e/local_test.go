@@ -23,6 +23,7 @@ func TestLocal(t *testing.T) {
 	}{
 		{"installed", (*localCluster).testInstalled},
 		{"where there is room", (*localCluster).testRoom},
+		{"the most room", (*localCluster).testMostRoom},
 		{"the same room", (*localCluster).testSameRoom},
 		{"comes back", (*localCluster).testComesBack},
 		{"grows", (*localCluster).testGrows},

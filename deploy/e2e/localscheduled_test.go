@@ -7,7 +7,61 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
+
+// testMostRoom: pods that may be on any node go where the class has the most room, from Kubernetes 1.37 on.
+func (l *localCluster) testMostRoom() {
+	const emptiest, pods = 2, 3
+	for n := 1; n <= nodesWithDisks; n++ {
+		if n != emptiest {
+			name := fmt.Sprintf("fills-%d", n)
+			l.apply(localPod{name: name, size: "1200Mi", node: n}.String())
+			l.running(name)
+		}
+	}
+	l.eventually("the scheduler knows where there is less room", func() error { return l.roomBelow(1<<30, nodesWithDisks-1) })
+	there := 0
+	for i := range pods {
+		name := fmt.Sprintf("any-%d", i)
+		l.apply(localPod{name: name, size: "150Mi"}.String())
+		l.running(name)
+		if l.nodeOf(name) == l.nodeName(emptiest) {
+			there++
+		}
+	}
+	report("pods on the node with the most room", "%d of %d", there, pods)
+	if !strings.Contains(l.kubectl("get", "--raw", "/metrics"), `kubernetes_feature_enabled{name="StorageCapacityScoring",stage="BETA"} 1`) {
+		l.t.Skipf("Kubernetes is older than 1.37: %d of %d pods are on the node with the most room, by chance", there, pods)
+	}
+	if there != pods {
+		l.t.Errorf("%d of %d pods are on the node with the most room", there, pods)
+	}
+}
+
+// roomBelow fails unless the scheduler knows of as many nodes with less room than so many bytes.
+func (l *localCluster) roomBelow(bytes int64, nodes int) error {
+	out, err := l.tryKubectl("", "-n", namespace, "get", "csistoragecapacities", "-o",
+		`jsonpath={range .items[?(@.storageClassName=="nvme")]}{.capacity}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	below := 0
+	for text := range strings.FieldsSeq(out) {
+		room, err := resource.ParseQuantity(text)
+		if err != nil {
+			return err
+		}
+		if room.Value() < bytes {
+			below++
+		}
+	}
+	if below != nodes {
+		return fmt.Errorf("%d nodes have less than %d bytes: %q", below, bytes, out)
+	}
+	return nil
+}
 
 // testWaitsForDriver: a pod that comes while its node does not have the driver is pending, and scheduled once the node has it:
 // the scheduler looks again when a driver's limit in CSINode grows, so there has to be one.
