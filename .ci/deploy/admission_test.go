@@ -73,8 +73,12 @@ func TestAdmissionAgreesWithTheDaemon(t *testing.T) {
 		}
 	}
 	for _, a := range policy.Attributes {
+		before := accepted
 		for _, value := range values {
 			check(true, map[string]string{a.Key: value})
+		}
+		if accepted == before {
+			t.Errorf("none of values is one for %s: add some", a.Key)
 		}
 	}
 	for _, key := range wrongKeys {
