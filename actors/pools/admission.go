@@ -79,6 +79,65 @@ func (o *owner) admit(m messages.Request) error {
 	return nil
 }
 
+// isElsewhere answers a request for what is in a pool of another kind, which the driver that asks does not have. So there is
+// nothing to delete. It reports whether it has answered. What is not known may be of this kind.
+func (o *owner) isElsewhere(m messages.Request) bool {
+	switch m := m.(type) {
+	case *poolmessages.CreateVolume:
+		switch from := m.New.Source; {
+		case o.index.isOtherVolume(from.Volume, m.New.Kind):
+			m.Fail(noVolume(from.Volume))
+		case o.index.isOtherSnapshot(from.Snapshot, m.New.Kind):
+			m.Fail(fmt.Errorf("%w: there is no snapshot %s of this driver", volume.ErrNotFound, from.Snapshot))
+		default:
+			return false
+		}
+		return true
+	case *poolmessages.RemoveVolume:
+		if o.index.isOtherVolume(m.Name, m.Kind) {
+			m.Send(struct{}{}, nil)
+			return true
+		}
+	case *poolmessages.RemoveSnapshot:
+		if o.index.isOtherSnapshot(m.Name, m.Kind) {
+			m.Send(struct{}{}, nil)
+			return true
+		}
+	case *poolmessages.GrowVolume:
+		return o.noVolume(m, m.Name, m.Kind)
+	case *poolmessages.AttachVolume:
+		return o.noVolume(m, m.New.Volume, m.Kind)
+	case *poolmessages.TakeSnapshot:
+		return o.noVolume(m, m.Volume, m.Kind)
+	}
+	return false
+}
+
+// noVolume refuses a question for a volume of another kind. It reports whether it did.
+func (o *owner) noVolume(m messages.Failer, name string, kind pools.Kind) bool {
+	other := o.index.isOtherVolume(name, kind)
+	if other {
+		m.Fail(noVolume(name))
+	}
+	return other
+}
+
+func noVolume(name string) error {
+	return fmt.Errorf("%w: there is no volume %s of this driver", volume.ErrNotFound, name)
+}
+
+// isOtherVolume reports whether a volume is known to be in a pool of another kind than the one that is asked for.
+func (x *index) isOtherVolume(name string, kind pools.Kind) bool {
+	v := x.volumes[name]
+	return v != nil && kind != "" && v.kind() != kind
+}
+
+// isOtherSnapshot is isOtherVolume for a snapshot, which is in the pool of its volume.
+func (x *index) isOtherSnapshot(name string, kind pools.Kind) bool {
+	s := x.snapshots[name]
+	return s != nil && kind != "" && x.kindOfSnapshot(s) != kind
+}
+
 // judge decides on a request.
 func (o *owner) judge(m messages.Request) (admission, error) {
 	switch m := m.(type) {

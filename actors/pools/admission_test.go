@@ -141,3 +141,55 @@ func TestAttachmentThatNoCallHasAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAnotherDriverHas does not exist for the one that asks, even if it is retained, or not made yet: it is not deleted.
+func TestWhatAnotherDriverHas(t *testing.T) {
+	retained := aVolume("v", "p", 1)
+	retained.Spec.Protocol, retained.Status.State = v1alpha1.Local, v1alpha1.VolumeRetained
+	snapshot := &v1alpha1.PoolSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "v", PoolName: "p"},
+	}
+	ask := func(kind pools.Kind) map[string]func(*owner) (bool, error) {
+		return map[string]func(*owner) (bool, error){
+			"delete": func(o *owner) (bool, error) {
+				m := &poolmessages.RemoveVolume{Name: "v", Kind: kind}
+				m.Prepare()
+				return answered(t, o, m, m)
+			},
+			"delete a snapshot": func(o *owner) (bool, error) {
+				m := &poolmessages.RemoveSnapshot{Name: "s", Kind: kind}
+				m.Prepare()
+				return answered(t, o, m, m)
+			},
+			"grow": func(o *owner) (bool, error) {
+				m := &poolmessages.GrowVolume{Name: "v", Kind: kind}
+				m.Prepare()
+				return answered(t, o, m, m)
+			},
+		}
+	}
+	for _, kind := range []pools.Kind{pools.KindArray, pools.KindLocal, ""} {
+		for name, asked := range ask(kind) {
+			o := newOwner(&environment{})
+			o.index.see(&seen{object: retained})
+			o.index.see(&seen{object: snapshot})
+			done, err := asked(o)
+			if done != (kind == pools.KindArray) {
+				t.Errorf("%s by the driver of %q is answered: %t", name, kind, done)
+			}
+			if is := errors.Is(err, volume.ErrNotFound); done && is != (name == "grow") {
+				t.Errorf("%s by the driver of %q: %v", name, kind, err)
+			}
+		}
+	}
+}
+
+// answered asks the admission, and returns its answer if it has answered.
+func answered[R any](t *testing.T, o *owner, m messages.Request, q messages.Question[R]) (bool, error) {
+	t.Helper()
+	if !o.isElsewhere(m) {
+		return false, nil
+	}
+	_, err := q.Wait(t.Context())
+	return true, err
+}

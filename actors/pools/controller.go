@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -19,6 +20,15 @@ import (
 type Controller struct {
 	*actors.System
 	cancel context.CancelFunc
+	// kind is that of the pools that it is for; empty means all.
+	kind pools.Kind
+}
+
+// OfKind returns the same controller for one kind of pools: what is in others does not exist there.
+func (c *Controller) OfKind(kind pools.Kind) *Controller {
+	of := *c
+	of.kind = kind
+	return &of
 }
 
 // Start starts the actors. They do nothing before Listed.
@@ -62,13 +72,15 @@ func (c *Controller) Listed() { c.Root.Send(c.Supervisor(), &listed{}) }
 
 // CreateVolume makes a volume, unless there is one of that name already.
 func (c *Controller) CreateVolume(ctx context.Context, v pools.NewVolume) (pools.Volume, error) {
+	v.Kind = cmp.Or(c.kind, v.Kind)
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
 		&poolmessages.CreateVolume{Routing: routing(ctx, kindVolume, pools.VolumeName(v.Name)), New: v})
 }
 
 // DeleteVolume deletes a volume. One that does not exist is deleted.
 func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
-	_, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.RemoveVolume{Routing: routing(ctx, kindVolume, id), Name: id})
+	_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
+		&poolmessages.RemoveVolume{Routing: routing(ctx, kindVolume, id), Name: id, Kind: c.kind})
 	return err
 }
 
@@ -76,13 +88,13 @@ func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
 // One that Katbox has not made grows too: its claim asks for that.
 func (c *Controller) GrowVolume(ctx context.Context, id string, required, limit int64) (pools.Volume, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.GrowVolume{Routing: routing(ctx, kindVolume, id), Name: id, Required: required, Limit: limit})
+		&poolmessages.GrowVolume{Routing: routing(ctx, kindVolume, id), Name: id, Kind: c.kind, Required: required, Limit: limit})
 }
 
 // Attach attaches a volume to a node.
 func (c *Controller) Attach(ctx context.Context, a pools.NewAttachment) (pools.Attachment, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.AttachVolume{Routing: routing(ctx, kindAttachment, pools.AttachmentName(a.Volume, a.Node)), New: a})
+		&poolmessages.AttachVolume{Routing: routing(ctx, kindAttachment, pools.AttachmentName(a.Volume, a.Node)), New: a, Kind: c.kind})
 }
 
 // Detach detaches a volume from a node; from all nodes where none is named. After nil the node cannot
@@ -93,7 +105,7 @@ func (c *Controller) Detach(ctx context.Context, id, node string) error {
 			&poolmessages.DetachVolume{Routing: routing(ctx, kindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node})
 		return err
 	}
-	v, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.FindVolume{Name: id})
+	v, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.FindVolume{Name: id, Kind: c.kind})
 	if errors.Is(err, volume.ErrNotFound) {
 		return nil
 	}
@@ -107,34 +119,36 @@ func (c *Controller) Detach(ctx context.Context, id, node string) error {
 // CreateSnapshot takes a snapshot of a volume, unless it has one of that name already.
 func (c *Controller) CreateSnapshot(ctx context.Context, name, id string) (pools.Snapshot, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.TakeSnapshot{Routing: routing(ctx, kindSnapshot, pools.SnapshotName(name)), Name: name, Volume: id})
+		&poolmessages.TakeSnapshot{Routing: routing(ctx, kindSnapshot, pools.SnapshotName(name)), Name: name, Volume: id, Kind: c.kind})
 }
 
 // DeleteSnapshot deletes a snapshot. One that does not exist is deleted.
 func (c *Controller) DeleteSnapshot(ctx context.Context, id string) error {
-	_, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.RemoveSnapshot{Routing: routing(ctx, kindSnapshot, id), Name: id})
+	_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
+		&poolmessages.RemoveSnapshot{Routing: routing(ctx, kindSnapshot, id), Name: id, Kind: c.kind})
 	return err
 }
 
 // Volume returns a volume, with the nodes that it is attached to or is being attached to.
 func (c *Controller) Volume(ctx context.Context, id string) (pools.Volume, error) {
-	return actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.FindVolume{Name: id})
+	return actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.FindVolume{Name: id, Kind: c.kind})
 }
 
 // Volumes returns a page of the volumes, in the order of their IDs, and whether there are more.
 func (c *Controller) Volumes(ctx context.Context, page pools.Page) ([]pools.Volume, bool, error) {
-	got, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.ListVolumes{Page: page})
+	got, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.ListVolumes{Kind: c.kind, Page: page})
 	return got.Volumes, got.More, err
 }
 
 // Snapshots returns a page of the snapshots, in the order of their IDs, and whether there are more.
 func (c *Controller) Snapshots(ctx context.Context, which pools.SnapshotSelection, page pools.Page) ([]pools.Snapshot, bool, error) {
-	got, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.ListSnapshots{Selection: which, Page: page})
+	got, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.ListSnapshots{Selection: which, Kind: c.kind, Page: page})
 	return got.Snapshots, got.More, err
 }
 
-// Capacity returns what a class has room for on arrays; the default class's where none is named.
+// Capacity returns what a class has room for in pools of the kind, on arrays where there is none; the default class's where none is
+// named.
 func (c *Controller) Capacity(ctx context.Context, want pools.Wanted) (pools.Capacity, error) {
 	return actors.Ask(ctx, c.Root, c.Single(classesName),
-		&poolmessages.ClassCapacity{Class: want.Class, Kind: want.Kind, Near: want.Near, Block: want.Block})
+		&poolmessages.ClassCapacity{Class: want.Class, Kind: cmp.Or(c.kind, want.Kind), Near: want.Near, Block: want.Block})
 }

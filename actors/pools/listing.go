@@ -13,6 +13,9 @@ import (
 
 // find answers for one volume.
 func (o *owner) find(m *poolmessages.FindVolume) {
+	if o.noVolume(m, m.Name, m.Kind) {
+		return
+	}
 	v := o.index.volumes[m.Name]
 	if v != nil && v.flags.has(flagRetained) {
 		m.Fail(fmt.Errorf("%w: volume %s is retained, because its claim was deleted", volume.ErrNotFound, m.Name))

@@ -55,7 +55,7 @@ func inLocal(t *testing.T, test func(h *testPools)) {
 }
 
 // local is the controller for pools on nodes.
-func (h *testPools) local() *OfKind { return h.controller.OfKind(pools.KindLocal) }
+func (h *testPools) local() *Controller { return h.controller.OfKind(pools.KindLocal) }
 
 // newLocal describes a volume of some GiB near disks.
 func newLocal(name string, gib int64, near ...[]string) pools.NewVolume {
@@ -603,7 +603,7 @@ func TestEachKindSeesItsOwn(t *testing.T) {
 		h.pass(testInterval)
 		h.connects("n1", nodeWith(disk1))
 		ctx, remote, here := h.Context(), h.controller.OfKind(pools.KindArray), h.local()
-		for name, on := range map[string]*OfKind{"far": remote, "near": here} {
+		for name, on := range map[string]*Controller{"far": remote, "near": here} {
 			if _, err := on.CreateVolume(ctx, newLocal(name, 1)); err != nil {
 				h.Fatal(err)
 			}
@@ -611,7 +611,7 @@ func TestEachKindSeesItsOwn(t *testing.T) {
 				h.Fatal(err)
 			}
 		}
-		for own, sides := range map[string][2]*OfKind{"far": {remote, here}, "near": {here, remote}} {
+		for own, sides := range map[string][2]*Controller{"far": {remote, here}, "near": {here, remote}} {
 			mine, other := sides[0], sides[1]
 			all, _, err := mine.Volumes(ctx, pools.Page{})
 			if err != nil || len(all) != 1 || all[0].ID != own {
@@ -646,7 +646,7 @@ func TestEachKindSeesItsOwn(t *testing.T) {
 			}
 		}
 		for _, of := range []struct {
-			on   *OfKind
+			on   *Controller
 			want int64
 		}{{remote, 898}, {here, 88}} {
 			got, err := of.on.Capacity(ctx, pools.Wanted{})

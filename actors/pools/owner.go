@@ -78,6 +78,9 @@ func (o *owner) Asked(m messages.Request) bool {
 		_, name := split(m.ID)
 		return o.askedPool(m, name)
 	}
+	if o.isElsewhere(m) {
+		return true
+	}
 	if err := o.admit(m); err != nil {
 		m.Fail(err)
 		o.settle(m.Route().ID)

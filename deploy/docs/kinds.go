@@ -178,7 +178,7 @@ var kinds = []kind{
 		from: []string{
 			"internal/controller/csi", "internal/model/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
 			"actors/pools/compare.go",
-			"actors/pools/provision.go", "actors/pools/classes.go", "actors/pools/admission.go", "actors/pools/grow.go", "actors/pools/ofkind.go",
+			"actors/pools/provision.go", "actors/pools/classes.go", "actors/pools/admission.go", "actors/pools/grow.go",
 		},
 	},
 	{

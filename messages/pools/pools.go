@@ -8,7 +8,10 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// CreateVolume orders a volume to be made in a pool. Front -> supervisor -> volume.
+// Requests name the kind of pools of the CSI driver that asks; empty means all. What is in a pool of another kind does not exist
+// for that driver: the supervisor answers so, and deletes nothing.
+
+// CreateVolume orders a volume to be made in a pool of the kind that New names. Front -> supervisor -> volume.
 type CreateVolume struct {
 	messages.Routing
 	New pools.NewVolume
@@ -21,6 +24,7 @@ type RemoveVolume struct {
 	messages.Routing
 	// Name is the volume's.
 	Name string
+	Kind pools.Kind
 	messages.Reply[struct{}]
 }
 
@@ -29,6 +33,7 @@ type RemoveVolume struct {
 type GrowVolume struct {
 	messages.Routing
 	Name            string
+	Kind            pools.Kind
 	Required, Limit int64
 	messages.Reply[pools.Volume]
 }
@@ -37,7 +42,8 @@ type GrowVolume struct {
 // attached elsewhere and is not shared. Front -> supervisor -> attachment.
 type AttachVolume struct {
 	messages.Routing
-	New pools.NewAttachment
+	New  pools.NewAttachment
+	Kind pools.Kind
 	messages.Reply[pools.Attachment]
 }
 
@@ -53,6 +59,7 @@ type TakeSnapshot struct {
 	messages.Routing
 	// Name is the one by which CSI asks, Volume the volume's name.
 	Name, Volume string
+	Kind         pools.Kind
 	messages.Reply[pools.Snapshot]
 }
 
@@ -61,18 +68,19 @@ type RemoveSnapshot struct {
 	messages.Routing
 	// Name is the snapshot's.
 	Name string
+	Kind pools.Kind
 	messages.Reply[struct{}]
 }
 
 // FindVolume asks for a volume by its name. Front -> supervisor.
 type FindVolume struct {
 	Name string
+	Kind pools.Kind
 	messages.Reply[pools.Volume]
 }
 
 // ListVolumes asks for the volumes that there are on arrays. Front -> supervisor.
 type ListVolumes struct {
-	// Kind of pools that the volumes are in; empty means all.
 	Kind pools.Kind
 	Page pools.Page
 	messages.Reply[VolumePage]
@@ -88,9 +96,8 @@ type VolumePage struct {
 // ListSnapshots asks for the snapshots that there are on arrays. Front -> supervisor.
 type ListSnapshots struct {
 	Selection pools.SnapshotSelection
-	// Kind of pools that the snapshots are in; empty means all.
-	Kind pools.Kind
-	Page pools.Page
+	Kind      pools.Kind
+	Page      pools.Page
 	messages.Reply[SnapshotPage]
 }
 
