@@ -23,9 +23,9 @@ const (
 
 var errNoKey = errors.New("has no key")
 
-// access reads how the array of a pool is reached. The Secrets are read at each probe, so that a new
+// accessOf reads how the array of a pool is reached. The Secrets are read at each probe, so that a new
 // token is used from the next one on.
-func (e *environment) access(ctx context.Context, p *v1alpha1.Pool) (Access, error) {
+func accessOf(ctx context.Context, e *environment, p *v1alpha1.Pool) (Access, error) {
 	if on := p.Spec.Local; on != nil {
 		at, err := actors.Ask(ctx, e.Root, e.Supervisor(), &findDisk{uuid: on.UUID, last: p.Status.Local.Node})
 		return Access{Pool: p.Name, disk: at}, err
@@ -35,21 +35,21 @@ func (e *environment) access(ctx context.Context, p *v1alpha1.Pool) (Access, err
 	if spec.RequestTimeout != nil {
 		a.Timeout = spec.RequestTimeout.Duration
 	}
-	token, err := e.secret(ctx, spec.CredentialsSecretRef.Name, tokenKey)
+	token, err := secretOf(ctx, e, spec.CredentialsSecretRef.Name, tokenKey)
 	if err != nil {
 		return a, fmt.Errorf("%w: %w", array.ErrCredentials, err)
 	}
 	a.Token = string(bytes.TrimSpace(token))
 	if spec.CABundleSecretRef != nil {
-		if a.CA, err = e.secret(ctx, spec.CABundleSecretRef.Name, caKey); err != nil {
+		if a.CA, err = secretOf(ctx, e, spec.CABundleSecretRef.Name, caKey); err != nil {
 			return a, fmt.Errorf("%w: %w", array.ErrTLS, err)
 		}
 	}
 	return a, nil
 }
 
-// secret returns what a Secret in the controller's namespace has under a key.
-func (e *environment) secret(ctx context.Context, name, key string) ([]byte, error) {
+// secretOf returns what a Secret in the controller's namespace has under a key.
+func secretOf(ctx context.Context, e *environment, name, key string) ([]byte, error) {
 	var s corev1.Secret
 	if err := e.Resources.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, &s); err != nil {
 		return nil, fmt.Errorf("read the Secret %s/%s: %w", e.Namespace, name, err)
@@ -66,8 +66,8 @@ func (a Access) same(b Access) bool {
 		a.PoolID == b.PoolID && a.Timeout == b.Timeout && a.disk == b.disk
 }
 
-// client makes the client of an array, or of a pool on a node.
-func (e *environment) client(a Access) (array.Array, error) {
+// clientOf makes the client of an array, or of a pool on a node.
+func clientOf(e *environment, a Access) (array.Array, error) {
 	if a.disk.on != nil {
 		return onarray.New(a.disk.node, a.disk.version, a.disk.uuid, a.disk.on), nil
 	}

@@ -12,12 +12,28 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// admitted are the operations that were let through and have not ended: what concerns several
-// resources is decided here, in the supervisor's turn, by what there is and what is under way.
-type admitted map[volume.ID][]admission
-
-// admission is one operation that was let through.
+// admission decides on requests: what concerns several resources is decided here, in the supervisor's turn, by what there is
+// and what is under way.
 type admission struct {
+	*index
+	// admitted are the operations that were let through and have not ended.
+	admitted admitted
+	// objects are the Pools, as they were seen last.
+	objects map[string]*v1alpha1.Pool
+}
+
+func newAdmission(x *index, objects map[string]*v1alpha1.Pool) *admission {
+	return &admission{index: x, admitted: admitted{}, objects: objects}
+}
+
+// end forgets what was let through for an actor.
+func (a *admission) end(id volume.ID) { delete(a.admitted, id) }
+
+// admitted are operations, by the actors that carry them out.
+type admitted map[volume.ID][]operation
+
+// operation is one that was let through.
+type operation struct {
 	does doing
 	// volume is the one that is changed; node is where it gets attached.
 	volume, node string
@@ -41,14 +57,14 @@ const (
 )
 
 // add notes an operation until its actor has ended.
-func (a admitted) add(id volume.ID, op admission) {
+func (a admitted) add(id volume.ID, op operation) {
 	if !slices.Contains(a[id], op) {
 		a[id] = append(a[id], op)
 	}
 }
 
 // attaching returns the attachments of a volume that are being made.
-func (a admitted) attaching(name string) (all []admission) {
+func (a admitted) attaching(name string) (all []operation) {
 	for _, ops := range a {
 		for _, op := range ops {
 			if op.does == attaching && op.volume == name {
@@ -60,7 +76,7 @@ func (a admitted) attaching(name string) (all []admission) {
 }
 
 // any reports whether an operation fits.
-func (a admitted) any(fits func(admission) bool) bool {
+func (a admitted) any(fits func(operation) bool) bool {
 	for _, ops := range a {
 		if slices.ContainsFunc(ops, fits) {
 			return true
@@ -70,52 +86,52 @@ func (a admitted) any(fits func(admission) bool) bool {
 }
 
 // admit lets a request through, or says why not.
-func (o *owner) admit(m messages.Request) error {
-	op, err := o.judge(m)
+func (a *admission) admit(m messages.Request) error {
+	op, err := a.judge(m)
 	if err != nil {
 		return err
 	}
-	o.admitted.add(m.Route().ID, op)
+	a.admitted.add(m.Route().ID, op)
 	return nil
 }
 
 // isElsewhere answers a request for what is in a pool of another kind, which the driver that asks does not have. So there is
 // nothing to delete. It reports whether it has answered. What is not known may be of this kind.
-func (o *owner) isElsewhere(m messages.Request) bool {
+func (a *admission) isElsewhere(m messages.Request) bool {
 	switch m := m.(type) {
 	case *poolmessages.CreateVolume:
 		switch from := m.New.Source; {
-		case o.index.isOtherVolume(from.Volume, m.New.Kind):
+		case a.isOtherVolume(from.Volume, m.New.Kind):
 			m.Fail(noVolume(from.Volume))
-		case o.index.isOtherSnapshot(from.Snapshot, m.New.Kind):
+		case a.isOtherSnapshot(from.Snapshot, m.New.Kind):
 			m.Fail(fmt.Errorf("%w: there is no snapshot %s of this driver", volume.ErrNotFound, from.Snapshot))
 		default:
 			return false
 		}
 		return true
 	case *poolmessages.RemoveVolume:
-		if o.index.isOtherVolume(m.Name, m.Kind) {
+		if a.isOtherVolume(m.Name, m.Kind) {
 			m.Send(struct{}{}, nil)
 			return true
 		}
 	case *poolmessages.RemoveSnapshot:
-		if o.index.isOtherSnapshot(m.Name, m.Kind) {
+		if a.isOtherSnapshot(m.Name, m.Kind) {
 			m.Send(struct{}{}, nil)
 			return true
 		}
 	case *poolmessages.GrowVolume:
-		return o.noVolume(m, m.Name, m.Kind)
+		return a.noVolume(m, m.Name, m.Kind)
 	case *poolmessages.AttachVolume:
-		return o.noVolume(m, m.New.Volume, m.Kind)
+		return a.noVolume(m, m.New.Volume, m.Kind)
 	case *poolmessages.TakeSnapshot:
-		return o.noVolume(m, m.Volume, m.Kind)
+		return a.noVolume(m, m.Volume, m.Kind)
 	}
 	return false
 }
 
 // noVolume refuses a question for a volume of another kind. It reports whether it did.
-func (o *owner) noVolume(m messages.Failer, name string, kind pools.Kind) bool {
-	other := o.index.isOtherVolume(name, kind)
+func (a *admission) noVolume(m messages.Failer, name string, kind pools.Kind) bool {
+	other := a.isOtherVolume(name, kind)
 	if other {
 		m.Fail(noVolume(name))
 	}
@@ -139,64 +155,64 @@ func (x *index) isOtherSnapshot(name string, kind pools.Kind) bool {
 }
 
 // judge decides on a request.
-func (o *owner) judge(m messages.Request) (admission, error) {
+func (a *admission) judge(m messages.Request) (operation, error) {
 	switch m := m.(type) {
 	case *poolmessages.CreateVolume:
-		return admission{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, o.mayCreate(m)
+		return operation{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, a.mayCreate(m)
 	case *poolmessages.RemoveVolume:
-		op := admission{does: removing, volume: m.Name}
-		if o.index.volumes[m.Name] == nil {
-			return op, cmp.Or(o.mayBeUnknown("volume "+m.Name), o.mayRemove(m.Name))
+		op := operation{does: removing, volume: m.Name}
+		if a.volumes[m.Name] == nil {
+			return op, cmp.Or(a.mayBeUnknown("volume "+m.Name), a.mayRemove(m.Name))
 		}
-		return op, o.mayRemove(m.Name)
+		return op, a.mayRemove(m.Name)
 	case *poolmessages.EndRetained:
-		return admission{does: removing, volume: m.Name}, o.mayRemove(m.Name)
+		return operation{does: removing, volume: m.Name}, a.mayRemove(m.Name)
 	case *poolmessages.RestoreVolume:
-		return admission{does: restoring, volume: m.Name}, o.mayRestore(m.Name)
+		return operation{does: restoring, volume: m.Name}, a.mayRestore(m.Name)
 	case *poolmessages.GrowVolume:
-		return admission{does: growing, volume: m.Name}, o.mayChange(m.Name)
+		return operation{does: growing, volume: m.Name}, a.mayChange(m.Name)
 	case *poolmessages.AttachVolume:
-		return admission{does: attaching, volume: m.New.Volume, node: m.New.Node, shared: m.New.Shared}, o.mayAttach(m.New)
+		return operation{does: attaching, volume: m.New.Volume, node: m.New.Node, shared: m.New.Shared}, a.mayAttach(m.New)
 	case *poolmessages.DetachVolume:
-		op := admission{does: detaching, volume: m.Volume, node: m.Node}
-		if o.index.volumes[m.Volume] == nil && o.index.attachments[pools.AttachmentName(m.Volume, m.Node)] == nil {
-			return op, o.mayBeUnknown("volume " + m.Volume)
+		op := operation{does: detaching, volume: m.Volume, node: m.Node}
+		if a.volumes[m.Volume] == nil && a.attachments[pools.AttachmentName(m.Volume, m.Node)] == nil {
+			return op, a.mayBeUnknown("volume " + m.Volume)
 		}
 		return op, nil
 	case *poolmessages.TakeSnapshot:
-		return admission{does: snapshotting, volume: m.Volume}, o.maySnapshot(m)
+		return operation{does: snapshotting, volume: m.Volume}, a.maySnapshot(m)
 	case *poolmessages.RemoveSnapshot:
-		op := admission{does: removingSnapshot, source: pools.Source{Snapshot: m.Name}}
-		if o.index.snapshots[m.Name] == nil {
-			return op, cmp.Or(o.mayBeUnknown("snapshot "+m.Name), o.mayRemoveSnapshot(m.Name))
+		op := operation{does: removingSnapshot, source: pools.Source{Snapshot: m.Name}}
+		if a.snapshots[m.Name] == nil {
+			return op, cmp.Or(a.mayBeUnknown("snapshot "+m.Name), a.mayRemoveSnapshot(m.Name))
 		}
-		return op, o.mayRemoveSnapshot(m.Name)
+		return op, a.mayRemoveSnapshot(m.Name)
 	}
-	return admission{}, fmt.Errorf("the supervisor is asked %T, which it does not know", m)
+	return operation{}, fmt.Errorf("the supervisor is asked %T, which it does not know", m)
 }
 
 // mayCreate refuses a copy of what is being deleted, unless the volume was made before: the answer may
 // be lost, and the source gone since.
-func (o *owner) mayCreate(m *poolmessages.CreateVolume) error {
-	if o.index.volumes[pools.VolumeName(m.New.Name)] != nil {
+func (a *admission) mayCreate(m *poolmessages.CreateVolume) error {
+	if a.volumes[pools.VolumeName(m.New.Name)] != nil {
 		return nil
 	}
-	return o.mayCopy(m.New.Source)
+	return a.mayCopy(m.New.Source)
 }
 
 // mayCopy refuses a copy of what is being deleted.
-func (o *owner) mayCopy(from pools.Source) error {
+func (a *admission) mayCopy(from pools.Source) error {
 	if from.Volume != "" {
-		return o.mayChange(from.Volume)
+		return a.mayChange(from.Volume)
 	}
 	if from.Snapshot == "" {
 		return nil
 	}
-	s := o.index.snapshots[from.Snapshot]
+	s := a.snapshots[from.Snapshot]
 	switch {
 	case s == nil:
 		return fmt.Errorf("%w: there is no PoolSnapshot %s to make a volume from", volume.ErrNotFound, from.Snapshot)
-	case s.flags.has(flagDeleting) || o.admitted.any(func(op admission) bool {
+	case s.flags.has(flagDeleting) || a.admitted.any(func(op operation) bool {
 		return op.does == removingSnapshot && op.source.Snapshot == from.Snapshot
 	}):
 		return fmt.Errorf("%w: snapshot %s is being deleted", volume.ErrBusy, from.Snapshot)
@@ -205,12 +221,12 @@ func (o *owner) mayCopy(from pools.Source) error {
 }
 
 // mayChange refuses to change a volume that does not exist, or not for long.
-func (o *owner) mayChange(name string) error {
-	v := o.index.volumes[name]
+func (a *admission) mayChange(name string) error {
+	v := a.volumes[name]
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, name)
-	case v.flags.has(flagDeleting) || o.admitted.any(func(op admission) bool { return op.does == removing && op.volume == name }):
+	case v.flags.has(flagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
 		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
 	case v.flags.has(flagRetained):
 		return fmt.Errorf("%w: volume %s is retained, because its claim was deleted; a new claim gets it with the annotation %s",
@@ -220,29 +236,29 @@ func (o *owner) mayChange(name string) error {
 }
 
 // mayRestore refuses to give a volume to a claim that goes just now.
-func (o *owner) mayRestore(name string) error {
-	v := o.index.volumes[name]
+func (a *admission) mayRestore(name string) error {
+	v := a.volumes[name]
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: the retained volume %s is gone", volume.ErrNotFound, name)
-	case v.flags.has(flagDeleting) || o.admitted.any(func(op admission) bool { return op.does == removing && op.volume == name }):
+	case v.flags.has(flagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
 		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
 	}
 	return nil
 }
 
 // mayRemove refuses to delete a volume that is in use.
-func (o *owner) mayRemove(name string) error {
-	if attached := o.index.attachmentsOf[name]; len(attached) > 0 {
-		return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, name, o.index.attachments[attached[0]].node)
+func (a *admission) mayRemove(name string) error {
+	if attached := a.attachmentsOf[name]; len(attached) > 0 {
+		return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, name, a.attachments[attached[0]].node)
 	}
-	if under := o.admitted.attaching(name); len(under) > 0 {
+	if under := a.admitted.attaching(name); len(under) > 0 {
 		return fmt.Errorf("%w: volume %s is being attached to node %s", pools.ErrInUse, name, under[0].node)
 	}
-	if snapshots := o.index.snapshotsOf[name]; len(snapshots) > 0 {
+	if snapshots := a.snapshotsOf[name]; len(snapshots) > 0 {
 		return fmt.Errorf("%w: volume %s has %d snapshots, such as %s; delete them first", pools.ErrInUse, name, len(snapshots), snapshots[0])
 	}
-	if o.admitted.any(func(op admission) bool {
+	if a.admitted.any(func(op operation) bool {
 		return op.does == snapshotting && op.volume == name || op.does == creating && op.source.Volume == name
 	}) {
 		return fmt.Errorf("%w: volume %s is being copied", volume.ErrBusy, name)
@@ -252,23 +268,23 @@ func (o *owner) mayRemove(name string) error {
 
 // mayAttach lets a volume that is not shared be on one node at a time. What is being attached, or
 // detached, counts.
-func (o *owner) mayAttach(a pools.NewAttachment) error {
-	if err := o.mayChange(a.Volume); err != nil {
+func (a *admission) mayAttach(n pools.NewAttachment) error {
+	if err := a.mayChange(n.Volume); err != nil {
 		return err
 	}
 	elsewhere := func(node string, shared bool) error {
-		if node == a.Node || shared && a.Shared {
+		if node == n.Node || shared && n.Shared {
 			return nil
 		}
-		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, a.Volume, node)
+		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, n.Volume, node)
 	}
-	for _, name := range o.index.attachmentsOf[a.Volume] {
-		other := o.index.attachments[name]
+	for _, name := range a.attachmentsOf[n.Volume] {
+		other := a.attachments[name]
 		if err := elsewhere(other.node, other.flags.has(flagShared)); err != nil {
 			return err
 		}
 	}
-	for _, other := range o.admitted.attaching(a.Volume) {
+	for _, other := range a.admitted.attaching(n.Volume) {
 		if err := elsewhere(other.node, other.shared); err != nil {
 			return err
 		}
@@ -278,17 +294,30 @@ func (o *owner) mayAttach(a pools.NewAttachment) error {
 
 // maySnapshot refuses a snapshot of a volume that does not exist, unless there is one of the name: the
 // volume may be gone since.
-func (o *owner) maySnapshot(m *poolmessages.TakeSnapshot) error {
-	if o.index.snapshots[pools.SnapshotName(m.Name)] != nil {
+func (a *admission) maySnapshot(m *poolmessages.TakeSnapshot) error {
+	if a.snapshots[pools.SnapshotName(m.Name)] != nil {
 		return nil
 	}
-	return o.mayChange(m.Volume)
+	return a.mayChange(m.Volume)
 }
 
 // mayRemoveSnapshot refuses to delete a snapshot from which a volume is being made.
-func (o *owner) mayRemoveSnapshot(name string) error {
-	if o.admitted.any(func(op admission) bool { return op.does == creating && op.source.Snapshot == name }) {
+func (a *admission) mayRemoveSnapshot(name string) error {
+	if a.admitted.any(func(op operation) bool { return op.does == creating && op.source.Snapshot == name }) {
 		return fmt.Errorf("%w: a volume is being made from snapshot %s", volume.ErrBusy, name)
+	}
+	return nil
+}
+
+// mayForgetNode refuses to forget a node that something is attached to, or being attached.
+func (a *admission) mayForgetNode(node string) error {
+	for _, there := range a.attachments {
+		if there.node == node {
+			return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, there.volume, node)
+		}
+	}
+	if a.admitted.any(func(op operation) bool { return op.does == attaching && op.node == node }) {
+		return fmt.Errorf("%w: a volume is being attached to node %s", pools.ErrInUse, node)
 	}
 	return nil
 }

@@ -91,11 +91,11 @@ func TestWhatMayBeDone(t *testing.T) {
 			o.index.see(m)
 		}
 		for _, m := range tc.under {
-			if err := o.admit(m); err != nil {
+			if err := o.admission.admit(m); err != nil {
 				t.Errorf("%s: what is under way: %v", tc.name, err)
 			}
 		}
-		if err := o.admit(tc.asked); !errors.Is(err, tc.want) {
+		if err := o.admission.admit(tc.asked); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
 	}
@@ -130,13 +130,13 @@ func TestAttachmentThatNoCallHasAskedFor(t *testing.T) {
 	} {
 		o := newOwner(&environment{})
 		for _, under := range tc.under { // it was let through before the other one was seen
-			op, _ := o.judge(under)
-			o.admitted.add(under.Route().ID, op)
+			op, _ := o.admission.judge(under)
+			o.admission.admitted.add(under.Route().ID, op)
 		}
 		for _, s := range tc.there {
 			o.index.see(s)
 		}
-		if err := o.mayFinish("v.b"); !errors.Is(err, tc.want) {
+		if err := o.admission.mayFinish("v.b"); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
 		}
 	}
@@ -187,7 +187,7 @@ func TestWhatAnotherDriverHas(t *testing.T) {
 // answered asks the admission, and returns its answer if it has answered.
 func answered[R any](t *testing.T, o *owner, m messages.Request, q messages.Question[R]) (bool, error) {
 	t.Helper()
-	if !o.isElsewhere(m) {
+	if !o.admission.isElsewhere(m) {
 		return false, nil
 	}
 	_, err := q.Wait(t.Context())

@@ -63,25 +63,25 @@ type mayGoOn struct {
 
 // mayFinish lets a volume that is not shared be on one node at a time, as mayAttach does. Of two
 // attachments that are not made yet, the older one goes on: the other was not admitted beside it.
-func (o *owner) mayFinish(name string) error {
-	a := o.index.attachments[name]
-	if a == nil || a.server != "" {
+func (a *admission) mayFinish(name string) error {
+	mine := a.attachments[name]
+	if mine == nil || mine.server != "" {
 		return nil
 	}
-	beside := func(node string, shared bool) bool { return node == a.node || shared && a.flags.has(flagShared) }
+	beside := func(node string, shared bool) bool { return node == mine.node || shared && mine.flags.has(flagShared) }
 	refuse := func(node string) error {
-		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, a.volume, node)
+		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, mine.volume, node)
 	}
-	for _, other := range o.index.attachmentsOf[a.volume] {
-		b := o.index.attachments[other]
+	for _, other := range a.attachmentsOf[mine.volume] {
+		b := a.attachments[other]
 		switch {
 		case beside(b.node, b.flags.has(flagShared)):
 		case b.server == "" && b.flags.has(flagFailed): // it was refused
-		case b.server != "", b.created < a.created, b.created == a.created && other < name:
+		case b.server != "", b.created < mine.created, b.created == mine.created && other < name:
 			return refuse(b.node)
 		}
 	}
-	for _, under := range o.admitted.attaching(a.volume) {
+	for _, under := range a.admitted.attaching(mine.volume) {
 		if !beside(under.node, under.shared) {
 			return refuse(under.node)
 		}

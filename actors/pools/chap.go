@@ -26,7 +26,7 @@ const chapSecretType corev1.SecretType = "kubernetes.io/iscsi-chap"
 
 // saveCHAP makes the Secret for the nodes say what the array says, and returns its name; empty where
 // the array asks for no login.
-func (e *environment) saveCHAP(ctx context.Context, pool string, chap array.CHAP) (string, error) {
+func saveCHAP(ctx context.Context, e *environment, pool string, chap array.CHAP) (string, error) {
 	if chap.User == "" {
 		return "", nil
 	}
@@ -51,7 +51,7 @@ func (e *environment) saveCHAP(ctx context.Context, pool string, chap array.CHAP
 }
 
 // removeCHAP deletes the Secret of a pool that goes.
-func (e *environment) removeCHAP(ctx context.Context, pool string) error {
+func removeCHAP(ctx context.Context, e *environment, pool string) error {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.CHAPNamespace, Name: pools.CHAPSecretName(pool)}}
 	if err := client.IgnoreNotFound(e.Resources.Delete(ctx, s)); err != nil {
 		return fmt.Errorf("delete the Secret %s/%s: %w", s.Namespace, s.Name, err)

@@ -228,7 +228,7 @@ func (k *classes) candidate(p *poolIs, but string) pools.Candidate {
 			making++
 		}
 	}
-	return p.candidate(bytes, making)
+	return candidateOf(p, bytes, making)
 }
 
 // capacity returns what a class has room for. On a node volumes whose claims are gone give way to new ones.

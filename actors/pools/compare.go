@@ -143,13 +143,13 @@ func (t *task) comment(v *v1alpha1.PoolVolume) pools.Comment {
 }
 
 // describeVolume returns a volume as callers know it.
-func (e *environment) describeVolume(v *v1alpha1.PoolVolume) pools.Volume {
+func (t *task) describeVolume(v *v1alpha1.PoolVolume) pools.Volume {
 	d := pools.Volume{
 		ID: v.Name, Size: v.Status.Capacity.Value(), Class: v.Spec.ClassName, Pool: v.Spec.PoolName,
 		Block: v.Spec.VolumeMode == v1alpha1.Block, Protocol: pools.Protocol(v.Spec.Protocol), FSType: v.Spec.FSType,
 	}
 	if v.Spec.Protocol == v1alpha1.Local {
-		d.On = e.uuidOf(v.Spec.PoolName)
+		d.On = t.uuidOf(v.Spec.PoolName)
 	}
 	if s := v.Spec.Source; s != nil {
 		d.Source = pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}

@@ -28,9 +28,9 @@ func (o *owner) answerMayDelete(m *mayDelete) {
 	case !o.listed:
 		err = errStarting
 	case m.kind == kindVolume:
-		err = o.mayRemove(m.name)
+		err = o.admission.mayRemove(m.name)
 	case m.kind == kindSnapshot:
-		err = o.mayRemoveSnapshot(m.name)
+		err = o.admission.mayRemoveSnapshot(m.name)
 	case m.kind == kindNode:
 		err = o.mayForgetNode(m.name)
 	}

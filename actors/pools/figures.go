@@ -60,7 +60,7 @@ func (p *poolActor) figures() *poolIs {
 	}
 	f.needs = p.abilities()
 	if on := p.object.Spec.Local; on != nil {
-		f.promiseOnce(on, p.last.health.Disk)
+		promiseOnce(f, on, p.last.health.Disk)
 	}
 	switch {
 	case state != v1alpha1.PoolReady:
@@ -77,12 +77,12 @@ func (p *poolActor) figures() *poolIs {
 }
 
 // starts reports whether it is not known yet what the pool takes: its array is to be asked, or compared.
-func (f *poolIs) starts() bool {
+func starts(f *poolIs) bool {
 	return f.state == "" || f.state == v1alpha1.PoolConfiguring || f.state == v1alpha1.PoolImporting
 }
 
-// candidate is the pool for the allocator, with what was promised since the array was asked.
-func (f *poolIs) candidate(reserved int64, making int) pools.Candidate {
+// candidateOf is the pool for the allocator, with what was promised since the array was asked.
+func candidateOf(f *poolIs, reserved int64, making int) pools.Candidate {
 	refuses := f.refuses
 	if f.state == "" {
 		refuses = "it has not been looked at yet"

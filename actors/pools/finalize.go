@@ -34,7 +34,7 @@ func (p *poolActor) finalize(c actor.Context) {
 	}
 	c.Send(p.Single(classesName), p.figures()) // no room is promised from here on
 	object := p.object
-	work(p, c, &p.dropping, &dropEnded{}, func(ctx context.Context) error { return p.leave(ctx, object, forget) })
+	work(p, c, &p.dropping, &dropEnded{}, func(ctx context.Context) error { return leave(ctx, p.environment, object, forget) })
 }
 
 // blockedBy says what a Pool that is being deleted waits for; empty when it waits for nothing.
@@ -53,7 +53,7 @@ func blockedBy(p *v1alpha1.Pool, has poolCounts) string {
 }
 
 // leave drops what resources the Pool has, and the Pool. Nothing on the array changes.
-func (e *environment) leave(ctx context.Context, p *v1alpha1.Pool, forget bool) error {
+func leave(ctx context.Context, e *environment, p *v1alpha1.Pool, forget bool) error {
 	counts, err := actors.Ask(ctx, e.Root, e.Supervisor(), &countPool{name: p.Name})
 	if err != nil {
 		return err
@@ -66,25 +66,25 @@ func (e *environment) leave(ctx context.Context, p *v1alpha1.Pool, forget bool) 
 		return err
 	}
 	for _, a := range there.attachments {
-		if err := e.dropResource(ctx, &v1alpha1.PoolAttachment{}, PoolAttachmentKind, a.name); err != nil {
+		if err := dropResource(ctx, e, &v1alpha1.PoolAttachment{}, PoolAttachmentKind, a.name); err != nil {
 			return err
 		}
 	}
 	for _, s := range there.snapshots {
-		if err := e.dropResource(ctx, &v1alpha1.PoolSnapshot{}, PoolSnapshotKind, s.name); err != nil {
+		if err := dropResource(ctx, e, &v1alpha1.PoolSnapshot{}, PoolSnapshotKind, s.name); err != nil {
 			return err
 		}
 	}
 	for _, v := range there.volumes {
-		if err := e.dropResource(ctx, &v1alpha1.PoolVolume{}, PoolVolumeKind, v.name); err != nil {
+		if err := dropResource(ctx, e, &v1alpha1.PoolVolume{}, PoolVolumeKind, v.name); err != nil {
 			return err
 		}
 	}
-	if err := e.nothingComes(ctx, p.Name); err != nil {
+	if err := nothingComes(ctx, e, p.Name); err != nil {
 		return err
 	}
 	if p.Spec.Local == nil {
-		if err := e.removeCHAP(ctx, p.Name); err != nil {
+		if err := removeCHAP(ctx, e, p.Name); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (e *environment) leave(ctx context.Context, p *v1alpha1.Pool, forget bool) 
 
 // nothingComes returns an error while a task may still make a resource on a pool: it keeps room before,
 // and until the resource is known.
-func (e *environment) nothingComes(ctx context.Context, pool string) error {
+func nothingComes(ctx context.Context, e *environment, pool string) error {
 	reserved, err := actors.Ask(ctx, e.Root, e.Single(classesName), &countReserved{pool: pool})
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (e *environment) nothingComes(ctx context.Context, pool string) error {
 
 // dropResource deletes a resource without what it stands for. Its finalizer goes first: a task that saw
 // a resource with both a finalizer and an order to delete it would delete the volume on the array.
-func (e *environment) dropResource(ctx context.Context, object client.Object, kind, name string) error {
+func dropResource(ctx context.Context, e *environment, object client.Object, kind, name string) error {
 	if err := e.unprotect(ctx, object, name); err != nil {
 		return err
 	}

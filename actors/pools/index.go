@@ -222,7 +222,7 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 	if key := (diskKey{v.pool, v.wwid}); v.wwid != "" && x.volumes[x.disks[key]] == nil {
 		x.disks[key] = o.Name
 	}
-	*p.counts.of(v) += 1
+	*counted(&p.counts, v) += 1
 	x.enterAfterlife(o.Name, v)
 	return true
 }
@@ -231,7 +231,7 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 func (x *index) leave(name string, v *indexedVolume) {
 	p := x.pool(v.pool)
 	delete(p.volumes, name)
-	*p.counts.of(v) -= 1
+	*counted(&p.counts, v) -= 1
 	if key := (diskKey{v.pool, v.wwid}); v.wwid != "" && x.disks[key] == name {
 		delete(x.disks, key)
 	}
@@ -246,7 +246,8 @@ func (v *indexedVolume) kind() pools.Kind {
 	return pools.KindArray
 }
 
-func (c *poolCounts) of(v *indexedVolume) *int {
+// counted is the number that counts a volume.
+func counted(c *poolCounts, v *indexedVolume) *int {
 	if v.flags.has(flagExternal) {
 		return &c.external
 	}
@@ -274,7 +275,7 @@ func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 		x.leaveSnapshot(o.Name, before) // it may be another one of this name
 	}
 	x.snapshotsOf[s.volume] = append(x.snapshotsOf[s.volume], o.Name)
-	x.pool(s.pool).counts.add(s.flags, 1)
+	countSnapshot(&x.pool(s.pool).counts, s.flags, 1)
 	x.snapshots[o.Name] = s
 	return true
 }
@@ -347,7 +348,7 @@ func (x *index) drop(g *gone) (pool string) {
 // leaveSnapshot takes a snapshot away from its volume and its pool.
 func (x *index) leaveSnapshot(name string, s *indexedSnapshot) {
 	without(x.snapshotsOf, s.volume, name)
-	x.pool(s.pool).counts.add(s.flags, -1)
+	countSnapshot(&x.pool(s.pool).counts, s.flags, -1)
 }
 
 // leaveAttachment takes an attachment away from its volume and its pool.
@@ -356,8 +357,8 @@ func (x *index) leaveAttachment(name string, a *indexedAttachment) {
 	x.pool(a.pool).counts.attachments--
 }
 
-// add counts a snapshot.
-func (c *poolCounts) add(f flags, n int) {
+// countSnapshot counts a snapshot.
+func countSnapshot(c *poolCounts, f flags, n int) {
 	c.snapshots += n
 	if !f.has(flagExternal) {
 		c.managedSnapshots += n

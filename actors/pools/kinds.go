@@ -38,7 +38,7 @@ func onDevice(v *v1alpha1.PoolVolume) bool {
 const defaultHeadroom = 0.1
 
 // promiseOnce: a pool on a node promises what it has, without the headroom, and once at most.
-func (f *poolIs) promiseOnce(on *v1alpha1.LocalPool, disk array.Disk) {
+func promiseOnce(f *poolIs, on *v1alpha1.LocalPool, disk array.Disk) {
 	f.uuid, f.disk = on.UUID, disk
 	f.headroom = int64(share(on.Headroom, defaultHeadroom) * float64(f.on.Total))
 	if f.overcommit == 0 || f.overcommit > 1 {
@@ -89,7 +89,7 @@ func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolIs, m *poolmessages
 	case one.Refuses != "":
 		return one
 	case p.kind == pools.KindArray:
-		one.Refuses = p.lacks(c, m, declining)
+		one.Refuses = lacks(p, c, m, declining)
 		return one
 	}
 	switch {

@@ -12,23 +12,23 @@ import (
 )
 
 // find answers for one volume.
-func (o *owner) find(m *poolmessages.FindVolume) {
-	if o.noVolume(m, m.Name, m.Kind) {
+func (a *admission) find(m *poolmessages.FindVolume) {
+	if a.noVolume(m, m.Name, m.Kind) {
 		return
 	}
-	v := o.index.volumes[m.Name]
+	v := a.volumes[m.Name]
 	if v != nil && v.flags.has(flagRetained) {
 		m.Fail(fmt.Errorf("%w: volume %s is retained, because its claim was deleted", volume.ErrNotFound, m.Name))
 		return
 	}
 	if v == nil {
-		m.Fail(cmp.Or(o.mayBeUnknown("volume "+m.Name), fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, m.Name)))
+		m.Fail(cmp.Or(a.mayBeUnknown("volume "+m.Name), fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, m.Name)))
 		return
 	}
-	found := o.index.describe(m.Name, v)
-	for _, a := range o.admitted.attaching(m.Name) {
-		if !slices.Contains(found.Nodes, a.node) {
-			found.Nodes = append(found.Nodes, a.node)
+	found := a.describe(m.Name, v)
+	for _, op := range a.admitted.attaching(m.Name) {
+		if !slices.Contains(found.Nodes, op.node) {
+			found.Nodes = append(found.Nodes, op.node)
 		}
 	}
 	m.Send(found, nil)

@@ -3,7 +3,6 @@ package pools
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,15 +97,7 @@ func (o *owner) mayForgetNode(node string) error {
 	if n := o.nodes[node]; n.core || !n.ours {
 		return errNodeStays
 	}
-	for _, a := range o.index.attachments {
-		if a.node == node {
-			return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, a.volume, node)
-		}
-	}
-	if o.admitted.any(func(op admission) bool { return op.does == attaching && op.node == node }) {
-		return fmt.Errorf("%w: a volume is being attached to node %s", pools.ErrInUse, node)
-	}
-	return nil
+	return o.admission.mayForgetNode(node)
 }
 
 // finishNode deletes a PoolNode whose node has left the cluster. The node may be back by now, so the API

@@ -27,7 +27,7 @@ type owner struct {
 	*environment
 	supervisor *actors.Supervisor
 	index      *index
-	admitted   admitted
+	admission  *admission
 	// pools are the Pools, as they were seen last.
 	pools map[string]*v1alpha1.Pool
 	nodes nodes
@@ -44,10 +44,10 @@ type owner struct {
 }
 
 func newOwner(env *environment) *owner {
-	index := newIndex()
-	index.uuidOf = env.uuidOf
+	known, objects := newIndex(), map[string]*v1alpha1.Pool{}
+	known.uuidOf = env.uuidOf
 	return &owner{
-		environment: env, index: index, admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}, places: places{},
+		environment: env, index: known, admission: newAdmission(known, objects), nodes: nodes{}, pools: objects, places: places{},
 		disks: newDisks(), claims: newClaims(), bound: newBindings(),
 	}
 }
@@ -78,10 +78,10 @@ func (o *owner) Asked(m messages.Request) bool {
 		_, name := split(m.ID)
 		return o.askedPool(m, name)
 	}
-	if o.isElsewhere(m) {
+	if o.admission.isElsewhere(m) {
 		return true
 	}
-	if err := o.admit(m); err != nil {
+	if err := o.admission.admit(m); err != nil {
 		m.Fail(err)
 		o.settle(m.Route().ID)
 		return true
@@ -112,7 +112,7 @@ func (o *owner) Props(id volume.ID, _ any) *actor.Props {
 // Idle forgets what was admitted for an actor that has done all that it was asked.
 func (o *owner) Idle(id volume.ID, state any) {
 	if received, ok := state.(actors.Resting); ok && uint64(received) == o.supervisor.Sent(id) {
-		delete(o.admitted, id)
+		o.admission.end(id)
 	}
 }
 
@@ -144,7 +144,7 @@ var resourceOf = map[string]string{kindVolume: PoolVolumeKind, kindSnapshot: Poo
 // settle forgets what was admitted for a resource without an actor.
 func (o *owner) settle(id volume.ID) {
 	if !o.supervisor.IsAwake(id) {
-		delete(o.admitted, id)
+		o.admission.end(id)
 	}
 }
 
@@ -190,10 +190,10 @@ func (o *owner) Receive(c actor.Context) {
 			m.Send(o.index.claimDisk(m), nil)
 		}
 	case *mayGoOn:
-		m.Send(struct{}{}, o.mayFinish(m.attachment))
+		m.Send(struct{}{}, o.admission.mayFinish(m.attachment))
 	case *poolmessages.FindVolume:
 		if o.answers(m) {
-			o.find(m)
+			o.admission.find(m)
 		}
 	case *poolmessages.ListVolumes:
 		if o.answers(m) {

@@ -51,7 +51,7 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	if counts, err := actors.Ask(ctx, p.Root, p.Supervisor(), &countPool{name: p.name}); err == nil {
 		found.counts, found.counted = counts, true
 	}
-	access, err := p.environment.access(ctx, asked.object)
+	access, err := accessOf(ctx, p.environment, asked.object)
 	if err != nil && asked.client != nil && asked.object.Spec.Local == nil && !isRefused(err) {
 		access = asked.access // it is the API server that gives no answer
 	} else if err != nil {
@@ -59,7 +59,7 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 		return found
 	}
 	if asked.client == nil || !access.same(asked.access) {
-		if found.client, found.err = p.environment.client(access); found.err != nil {
+		if found.client, found.err = clientOf(p.environment, access); found.err != nil {
 			return found
 		}
 		found.access = access
@@ -69,7 +69,7 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	}
 	object := asked.object.DeepCopy()
 	object.Status.VPSA.IQN = asked.iqn
-	found.wants, found.known = p.wantsOf(ctx, object)
+	found.wants, found.known = wantsOf(ctx, p.environment, object)
 	if found.on, found.compatible = compatible(object, found.health, found.wants.strict); !found.compatible.ok() {
 		return found
 	}
@@ -89,7 +89,7 @@ func isRefused(err error) bool {
 // configure changes those settings of the array that have to be different, and keeps the nodes'
 // Secret up to date.
 func (f *probe) configure(ctx context.Context, e *environment) {
-	name, err := e.saveCHAP(ctx, f.object.Name, f.health.CHAP)
+	name, err := saveCHAP(ctx, e, f.object.Name, f.health.CHAP)
 	if err != nil && f.configured.ok() {
 		e.Log.Error(err, "what nodes log in with cannot be kept up to date", "pool", f.object.Name)
 	} else if err != nil {

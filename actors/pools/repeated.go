@@ -28,9 +28,9 @@ func hashOf(text string) uint32 {
 	return h.Sum32()
 }
 
-// differs reports whether the resource of a volume repeats what the array does not say any more. What the array leaves
+// hasChanged reports whether the resource of a volume repeats what the array does not say any more. What the array leaves
 // out of a list has not changed.
-func (k content) differs(v *array.Volume) bool {
+func hasChanged(k content, v *array.Volume) bool {
 	return v.Export != "" && k.export != hashOf(v.Export) || v.Group != "" && k.group != hashOf(v.Group)
 }
 

@@ -84,7 +84,7 @@ func (k *classes) chooseOf(c *v1alpha1.PoolClass, m *poolmessages.ReservePool, d
 				one.Refuses, one.Full = "it refuses the volume: "+why, false
 			}
 			candidates = append(candidates, one)
-			if p.starts() {
+			if starts(p) {
 				kind = volume.ErrUnavailable // it may take the volume soon
 			}
 		}

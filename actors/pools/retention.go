@@ -137,7 +137,7 @@ func (r *retention) learn(m *poolIs, taken int64) (stopped bool) {
 		p.yield.Came.Bytes += max(m.on.Available-p.free+taken, 0)
 	}
 	p.usable = m.state == v1alpha1.PoolReady || m.state == v1alpha1.PoolFailed || m.state == v1alpha1.PoolDeleting
-	p.factor, p.free, p.wanted = m.factor(), m.on.Available, m.wanted()
+	p.factor, p.free, p.wanted = factorOf(m), m.on.Available, roomWanted(m)
 	for name, left := range p.relief {
 		if left.done.IsZero() || !m.measured.After(left.done) {
 			continue
@@ -370,9 +370,9 @@ func (d deadlines) walk(i int, visit func(*keptVolume) bool) {
 	d.walk(2*i+2, visit)
 }
 
-// factor is the pressure factor of a pool: by its free share between the thresholds alert and emergency. An array
+// factorOf is the pressure factor of a pool: by its free share between the thresholds alert and emergency. An array
 // that tells its own mode knows better whether there is any pressure.
-func (f *poolIs) factor() float64 {
+func factorOf(f *poolIs) float64 {
 	if f.on.Total <= 0 {
 		return 1
 	}
@@ -390,5 +390,5 @@ func (f *poolIs) factor() float64 {
 	return factor
 }
 
-// wanted is the bytes that are free above the threshold alert.
-func (f *poolIs) wanted() int64 { return int64(f.thresholds.alert * float64(f.on.Total)) }
+// roomWanted is the bytes that are free above the threshold alert.
+func roomWanted(f *poolIs) int64 { return int64(f.thresholds.alert * float64(f.on.Total)) }

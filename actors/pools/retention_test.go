@@ -121,11 +121,11 @@ func TestModeOfTheArrayCounts(t *testing.T) {
 		{array.Alert, 5, 0}, {array.Emergency, 50, 0},
 	} {
 		f := &poolIs{on: array.Pool{Total: 100, Available: tc.free, Mode: tc.mode}, thresholds: thresholds{0.2, 0.05}}
-		if got := f.factor(); got != tc.want {
+		if got := factorOf(f); got != tc.want {
 			t.Errorf("mode %q, %d%% free: %v, want %v", tc.mode, tc.free, got, tc.want)
 		}
 	}
-	if got := (&poolIs{}).factor(); got != 1 {
+	if got := factorOf(&poolIs{}); got != 1 {
 		t.Errorf("a pool that was not looked at: %v", got)
 	}
 }

@@ -50,7 +50,7 @@ func (k *classes) wants(name string) (w classWants) {
 }
 
 // wantsOf asks what the class of a pool wants of it.
-func (e *environment) wantsOf(ctx context.Context, p *v1alpha1.Pool) (w classWants, known bool) {
+func wantsOf(ctx context.Context, e *environment, p *v1alpha1.Pool) (w classWants, known bool) {
 	w, err := actors.Ask(ctx, e.Root, e.Single(classesName), &wantsOfClass{class: p.Spec.ClassName})
 	return w, err == nil
 }
@@ -204,7 +204,7 @@ func (p *poolActor) abilities() abilities {
 
 // lacks says why a pool on an array is passed over for a volume; empty if it is not. A copy needs what its source has.
 // declining: it is not for what its array has refused.
-func (f *poolIs) lacks(c *v1alpha1.PoolClass, m *poolmessages.ReservePool, declining bool) string {
+func lacks(f *poolIs, c *v1alpha1.PoolClass, m *poolmessages.ReservePool, declining bool) string {
 	if m.Growth || m.Copy {
 		return ""
 	}

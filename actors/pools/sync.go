@@ -201,7 +201,7 @@ func (x *comparison) listed(ctx context.Context, v *array.Volume, strangers *[]a
 	if x.attached[known.name] {
 		x.servers[known.name], x.exports[known.name] = append([]string{}, v.Servers...), v.Export
 	}
-	grown, differs := known.size != v.Size.Bytes(), known.differs(v)
+	grown, differs := known.size != v.Size.Bytes(), hasChanged(known, v)
 	switch f := known.flags; {
 	case f.has(flagReady) && (grown || differs), f.has(flagRetained) && differs, f.has(flagFailed) && v.Usable:
 		return x.refresh(ctx, known.name, v)

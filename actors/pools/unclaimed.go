@@ -35,8 +35,6 @@ const (
 	sweepEvery = 24 * time.Hour
 	// unclaimedAge is how old a volume is at least: a new one may get its PersistentVolume yet.
 	unclaimedAge = time.Hour
-	// sweepPage is how many volumes the supervisor tells of in one turn.
-	sweepPage = 1000
 	// unclaimedPause is between two events. What records them drops those that come faster than the API server takes
 	// them, and has those of all other volumes, too.
 	unclaimedPause = 20 * time.Millisecond
@@ -120,20 +118,20 @@ func (u *unclaimed) begin(c actor.Context) {
 }
 
 // sweep looks for volumes that have neither a claim nor a PersistentVolume, and tells of them.
-func (e *environment) sweep(ctx context.Context) error {
-	left, err := e.unclaimedVolumes(ctx)
+func (u *unclaimed) sweep(ctx context.Context) error {
+	left, err := u.unclaimedVolumes(ctx)
 	if err != nil {
 		return err
 	}
-	e.Metrics.Unclaimed(len(left))
-	return e.tellUnclaimed(left)
+	u.Metrics.Unclaimed(len(left))
+	return u.tellUnclaimed(left)
 }
 
 // unclaimedVolumes reads the volumes first. What belongs to them was there before, or is not needed any more.
-func (e *environment) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVolume, error) {
+func (u *unclaimed) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVolume, error) {
 	left := map[string]string{}
 	for last := ""; ; {
-		page, err := actors.Ask(ctx, e.Root, e.Supervisor(), &listClaimed{after: last})
+		page, err := actors.Ask(ctx, u.Root, u.Supervisor(), &listClaimed{after: last})
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +149,7 @@ func (e *environment) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVol
 		return list
 	}
 	hasClaim := func(o client.Object) { delete(left, string(o.GetUID())) }
-	if err := eachOf(ctx, e.Resources, PersistentVolumeClaimKind, claims, hasClaim); err != nil || len(left) == 0 {
+	if err := eachOf(ctx, u.Resources, PersistentVolumeClaimKind, claims, hasClaim); err != nil || len(left) == 0 {
 		return nil, err
 	}
 	named := map[string]bool{}
@@ -159,7 +157,7 @@ func (e *environment) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVol
 		named[name] = false
 	}
 	volumes := func() client.ObjectList { return &corev1.PersistentVolumeList{} }
-	if err := eachOf(ctx, e.Resources, "PersistentVolume", volumes, func(o client.Object) {
+	if err := eachOf(ctx, u.Resources, "PersistentVolume", volumes, func(o client.Object) {
 		// Also one of another driver, or one that is about to go: it has a name, and people find the volume by that.
 		if pv, ok := o.(*corev1.PersistentVolume); ok && pv.Spec.CSI != nil {
 			if _, ours := named[pv.Spec.CSI.VolumeHandle]; ours {
@@ -170,18 +168,18 @@ func (e *environment) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVol
 		return nil, err
 	}
 	maps.DeleteFunc(named, func(_ string, has bool) bool { return has })
-	return e.olderOf(ctx, named)
+	return u.olderOf(ctx, named)
 }
 
 // olderOf reads those volumes of these names that are Ready and old enough. It lists all volumes, since there may be too many
 // to read one by one.
-func (e *environment) olderOf(ctx context.Context, names map[string]bool) ([]*v1alpha1.PoolVolume, error) {
+func (u *unclaimed) olderOf(ctx context.Context, names map[string]bool) ([]*v1alpha1.PoolVolume, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
 	var left []*v1alpha1.PoolVolume
 	empty := func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }
-	err := eachOf(ctx, e.Resources, "PoolVolume", empty, func(o client.Object) {
+	err := eachOf(ctx, u.Resources, "PoolVolume", empty, func(o client.Object) {
 		v, ok := o.(*v1alpha1.PoolVolume)
 		if _, named := names[o.GetName()]; !ok || !named || v.DeletionTimestamp != nil || v.Status.State != v1alpha1.VolumeReady ||
 			time.Since(v.CreationTimestamp.Time) < unclaimedAge {
@@ -197,7 +195,7 @@ func (e *environment) olderOf(ctx context.Context, names map[string]bool) ([]*v1
 }
 
 // tellUnclaimed tells of volumes that neither a claim nor a PersistentVolume has.
-func (e *environment) tellUnclaimed(left []*v1alpha1.PoolVolume) error {
+func (u *unclaimed) tellUnclaimed(left []*v1alpha1.PoolVolume) error {
 	if len(left) == 0 {
 		return nil
 	}
@@ -205,23 +203,26 @@ func (e *environment) tellUnclaimed(left []*v1alpha1.PoolVolume) error {
 	for _, v := range left[:min(len(left), mostNamed)] {
 		some = append(some, v.Name)
 	}
-	e.Log.Info("volumes have neither a claim nor a PersistentVolume; their events say what to do", "count", len(left), "volumes", some)
-	return e.warnUnclaimed(left)
+	u.Log.Info("volumes have neither a claim nor a PersistentVolume; their events say what to do", "count", len(left), "volumes", some)
+	return u.warnUnclaimed(left)
 }
 
 // warnUnclaimed makes an event of each volume, one after the other.
-func (e *environment) warnUnclaimed(left []*v1alpha1.PoolVolume) error {
+func (u *unclaimed) warnUnclaimed(left []*v1alpha1.PoolVolume) error {
 	for _, v := range left {
-		if err := retry.Pause(e.ctx, unclaimedPause); err != nil {
+		if err := retry.Pause(u.ctx, unclaimedPause); err != nil {
 			return err
 		}
-		t := &task{environment: e, name: v.Name}
-		t.warn(v, "Unclaimed", fmt.Errorf("its claim is gone and no PersistentVolume names it, so Kubernetes does not ask for its deletion; "+
-			"to delete it on %s, with its data, delete PoolVolume %s; to use it, make a PersistentVolume with the volumeHandle %[2]s",
-			e.ground(v.Spec.PoolName), v.Name))
+		u.Resources.Events.Event(v, corev1.EventTypeWarning, "Unclaimed", fmt.Sprintf("its claim is gone and no PersistentVolume names it, "+
+			"so Kubernetes does not ask for its deletion; to delete it on %s, with its data, delete PoolVolume %s; to use it, make a "+
+			"PersistentVolume with the volumeHandle %[2]s",
+			u.ground(v.Spec.PoolName), v.Name))
 	}
 	return nil
 }
+
+// sweepPage is how many volumes the supervisor tells of in one turn.
+const sweepPage = 1000
 
 // claimedPage answers [listClaimed].
 func (x *index) claimedPage(last string) claimedPage {

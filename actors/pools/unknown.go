@@ -19,9 +19,9 @@ const unreachableFor = time.Hour
 
 // mayBeUnknown returns an error while an array may have what no resource tells of: resources may be lost,
 // and the import makes them again. Until each pool was imported once, what is unknown is not gone.
-func (o *owner) mayBeUnknown(what string) error {
-	for _, name := range slices.Sorted(maps.Keys(o.pools)) {
-		p := o.pools[name]
+func (a *admission) mayBeUnknown(what string) error {
+	for _, name := range slices.Sorted(maps.Keys(a.objects)) {
+		p := a.objects[name]
 		if p.DeletionTimestamp == nil && p.Status.LastSyncTime == nil && !givenUp(p) {
 			return fmt.Errorf("%w: %s is not known, and pool %s, whose volumes have not been imported yet, may have it; "+
 				"try again, or delete that Pool", volume.ErrUnavailable, what, name)
