@@ -13,6 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/onarray"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // Keys of the Secrets that a Pool names.
@@ -27,7 +28,7 @@ var errNoKey = errors.New("has no key")
 // token is used from the next one on.
 func accessOf(ctx context.Context, e *environment, p *v1alpha1.Pool) (Access, error) {
 	if on := p.Spec.Local; on != nil {
-		at, err := actors.Ask(ctx, e.Root, e.Supervisor(), &findDisk{uuid: on.UUID, last: p.Status.Local.Node})
+		at, err := actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.FindDisk{UUID: on.UUID, Last: p.Status.Local.Node})
 		return Access{Pool: p.Name, disk: at}, err
 	}
 	spec := p.Spec.VPSA
@@ -68,8 +69,8 @@ func (a Access) same(b Access) bool {
 
 // clientOf makes the client of an array, or of a pool on a node.
 func clientOf(e *environment, a Access) (array.Array, error) {
-	if a.disk.on != nil {
-		return onarray.New(a.disk.node, a.disk.version, a.disk.uuid, a.disk.on), nil
+	if a.disk.On != nil {
+		return onarray.New(a.disk.Node, a.disk.Version, a.disk.UUID, a.disk.On), nil
 	}
 	return e.Connect(a)
 }

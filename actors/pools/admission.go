@@ -212,7 +212,7 @@ func (a *admission) mayCopy(from pools.Source) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("%w: there is no PoolSnapshot %s to make a volume from", volume.ErrNotFound, from.Snapshot)
-	case s.flags.has(flagDeleting) || a.admitted.any(func(op operation) bool {
+	case s.flags.Has(poolmessages.FlagDeleting) || a.admitted.any(func(op operation) bool {
 		return op.does == removingSnapshot && op.source.Snapshot == from.Snapshot
 	}):
 		return fmt.Errorf("%w: snapshot %s is being deleted", volume.ErrBusy, from.Snapshot)
@@ -226,9 +226,9 @@ func (a *admission) mayChange(name string) error {
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, name)
-	case v.flags.has(flagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
+	case v.flags.Has(poolmessages.FlagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
 		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
-	case v.flags.has(flagRetained):
+	case v.flags.Has(poolmessages.FlagRetained):
 		return fmt.Errorf("%w: volume %s is retained, because its claim was deleted; a new claim gets it with the annotation %s",
 			volume.ErrNotFound, name, v1alpha1.RestoreAnnotation)
 	}
@@ -241,7 +241,7 @@ func (a *admission) mayRestore(name string) error {
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: the retained volume %s is gone", volume.ErrNotFound, name)
-	case v.flags.has(flagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
+	case v.flags.Has(poolmessages.FlagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
 		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
 	}
 	return nil
@@ -280,7 +280,7 @@ func (a *admission) mayAttach(n pools.NewAttachment) error {
 	}
 	for _, name := range a.attachmentsOf[n.Volume] {
 		other := a.attachments[name]
-		if err := elsewhere(other.node, other.flags.has(flagShared)); err != nil {
+		if err := elsewhere(other.node, other.flags.Has(poolmessages.FlagShared)); err != nil {
 			return err
 		}
 	}

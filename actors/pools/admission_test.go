@@ -46,45 +46,47 @@ func TestWhatMayBeDone(t *testing.T) {
 	v := aVolume("v", "p", 1)
 	for _, tc := range []struct {
 		name  string
-		there []*seen
+		there []*poolmessages.Seen
 		under []messages.Request
 		asked messages.Request
 		want  error
 	}{
-		{"attach", []*seen{{object: v}}, nil, toA, nil},
+		{"attach", []*poolmessages.Seen{{Object: v}}, nil, toA, nil},
 		{"attach what there is not", nil, nil, toA, volume.ErrNotFound},
-		{"attach again", []*seen{{object: v}, {object: onA}}, nil, toA, nil},
-		{"attach elsewhere", []*seen{{object: v}, {object: onA}}, nil, toB, pools.ErrInUse},
-		{"attach elsewhere, both shared", []*seen{{object: v}, {object: sharedOnA}}, nil, askAttach("b", true), nil},
-		{"attach elsewhere, the first not shared", []*seen{{object: v}, {object: onA}}, nil, askAttach("b", true), pools.ErrInUse},
-		{"attach elsewhere, the second not shared", []*seen{{object: v}, {object: sharedOnA}}, nil, toB, pools.ErrInUse},
-		{"attach while that is under way", []*seen{{object: v}}, []messages.Request{toA}, toA, nil},
-		{"attach elsewhere while that is under way", []*seen{{object: v}}, []messages.Request{toA}, toB, pools.ErrInUse},
-		{"attach while it is deleted", []*seen{{object: v}}, []messages.Request{remove}, toA, volume.ErrBusy},
-		{"attach what is to be deleted", []*seen{{object: going}}, nil, toA, volume.ErrBusy},
-		{"delete", []*seen{{object: v}}, nil, remove, nil},
+		{"attach again", []*poolmessages.Seen{{Object: v}, {Object: onA}}, nil, toA, nil},
+		{"attach elsewhere", []*poolmessages.Seen{{Object: v}, {Object: onA}}, nil, toB, pools.ErrInUse},
+		{"attach elsewhere, both shared", []*poolmessages.Seen{{Object: v}, {Object: sharedOnA}}, nil, askAttach("b", true), nil},
+		{"attach elsewhere, the first not shared", []*poolmessages.Seen{{Object: v}, {Object: onA}}, nil, askAttach("b", true), pools.ErrInUse},
+		{"attach elsewhere, the second not shared", []*poolmessages.Seen{{Object: v}, {Object: sharedOnA}}, nil, toB, pools.ErrInUse},
+		{"attach while that is under way", []*poolmessages.Seen{{Object: v}}, []messages.Request{toA}, toA, nil},
+		{"attach elsewhere while that is under way", []*poolmessages.Seen{{Object: v}}, []messages.Request{toA}, toB, pools.ErrInUse},
+		{"attach while it is deleted", []*poolmessages.Seen{{Object: v}}, []messages.Request{remove}, toA, volume.ErrBusy},
+		{"attach what is to be deleted", []*poolmessages.Seen{{Object: going}}, nil, toA, volume.ErrBusy},
+		{"delete", []*poolmessages.Seen{{Object: v}}, nil, remove, nil},
 		{"delete what there is not", nil, nil, remove, nil},
-		{"delete again", []*seen{{object: going}}, []messages.Request{remove}, remove, nil},
-		{"delete what is attached", []*seen{{object: v}, {object: onA}}, nil, remove, pools.ErrInUse},
-		{"delete what is being attached", []*seen{{object: v}}, []messages.Request{toA}, remove, pools.ErrInUse},
-		{"delete what has snapshots", []*seen{{object: v}, {object: snapshot}}, nil, remove, pools.ErrInUse},
-		{"delete while a snapshot is taken", []*seen{{object: v}}, []messages.Request{take}, remove, volume.ErrBusy},
-		{"delete while it is copied", []*seen{{object: v}}, []messages.Request{copied}, remove, volume.ErrBusy},
-		{"snapshot", []*seen{{object: v}}, nil, take, nil},
+		{"delete again", []*poolmessages.Seen{{Object: going}}, []messages.Request{remove}, remove, nil},
+		{"delete what is attached", []*poolmessages.Seen{{Object: v}, {Object: onA}}, nil, remove, pools.ErrInUse},
+		{"delete what is being attached", []*poolmessages.Seen{{Object: v}}, []messages.Request{toA}, remove, pools.ErrInUse},
+		{"delete what has snapshots", []*poolmessages.Seen{{Object: v}, {Object: snapshot}}, nil, remove, pools.ErrInUse},
+		{"delete while a snapshot is taken", []*poolmessages.Seen{{Object: v}}, []messages.Request{take}, remove, volume.ErrBusy},
+		{"delete while it is copied", []*poolmessages.Seen{{Object: v}}, []messages.Request{copied}, remove, volume.ErrBusy},
+		{"snapshot", []*poolmessages.Seen{{Object: v}}, nil, take, nil},
 		{"snapshot of what there is not", nil, nil, take, volume.ErrNotFound},
-		{"the snapshot that there is", []*seen{{object: snapshot}}, nil, take, nil},
-		{"snapshot while it is deleted", []*seen{{object: v}}, []messages.Request{remove}, take, volume.ErrBusy},
-		{"copy", []*seen{{object: v}}, nil, copied, nil},
+		{"the snapshot that there is", []*poolmessages.Seen{{Object: snapshot}}, nil, take, nil},
+		{"snapshot while it is deleted", []*poolmessages.Seen{{Object: v}}, []messages.Request{remove}, take, volume.ErrBusy},
+		{"copy", []*poolmessages.Seen{{Object: v}}, nil, copied, nil},
 		{"copy what there is not", nil, nil, copied, volume.ErrNotFound},
-		{"copy while it is deleted", []*seen{{object: v}}, []messages.Request{remove}, copied, volume.ErrBusy},
-		{"restore", []*seen{{object: v}, {object: snapshot}}, nil, restored, nil},
+		{"copy while it is deleted", []*poolmessages.Seen{{Object: v}}, []messages.Request{remove}, copied, volume.ErrBusy},
+		{"restore", []*poolmessages.Seen{{Object: v}, {Object: snapshot}}, nil, restored, nil},
 		{"restore what there is not", nil, nil, restored, volume.ErrNotFound},
-		{"restore while the snapshot is deleted", []*seen{{object: snapshot}}, []messages.Request{removeSnapshot}, restored, volume.ErrBusy},
-		{"delete a snapshot", []*seen{{object: snapshot}}, nil, removeSnapshot, nil},
-		{"delete a snapshot while it is restored", []*seen{{object: snapshot}}, []messages.Request{restored}, removeSnapshot, volume.ErrBusy},
-		{"grow", []*seen{{object: v}}, nil, grow, nil},
+		{"restore while the snapshot is deleted", []*poolmessages.Seen{{Object: snapshot}}, []messages.Request{removeSnapshot}, restored,
+			volume.ErrBusy},
+		{"delete a snapshot", []*poolmessages.Seen{{Object: snapshot}}, nil, removeSnapshot, nil},
+		{"delete a snapshot while it is restored", []*poolmessages.Seen{{Object: snapshot}}, []messages.Request{restored}, removeSnapshot,
+			volume.ErrBusy},
+		{"grow", []*poolmessages.Seen{{Object: v}}, nil, grow, nil},
 		{"grow what there is not", nil, nil, grow, volume.ErrNotFound},
-		{"grow what is to be deleted", []*seen{{object: going}}, nil, grow, volume.ErrBusy},
+		{"grow what is to be deleted", []*poolmessages.Seen{{Object: going}}, nil, grow, volume.ErrBusy},
 	} {
 		o := newOwner(nil)
 		for _, m := range tc.there {
@@ -103,30 +105,30 @@ func TestWhatMayBeDone(t *testing.T) {
 
 // TestAttachmentThatNoCallHasAskedFor may be made where nothing is in its way.
 func TestAttachmentThatNoCallHasAskedFor(t *testing.T) {
-	with := func(a *v1alpha1.PoolAttachment, state v1alpha1.AttachmentState, server string, created int64) *seen {
+	with := func(a *v1alpha1.PoolAttachment, state v1alpha1.AttachmentState, server string, created int64) *poolmessages.Seen {
 		a = a.DeepCopy()
 		a.Status.State, a.Status.ServerID, a.CreationTimestamp = state, server, metav1.Unix(created, 0)
-		return &seen{object: a}
+		return &poolmessages.Seen{Object: a}
 	}
 	a, b := attachedOn("a", false), attachedOn("b", false)
 	sharedA, sharedB := attachedOn("a", true), attachedOn("b", true)
 	for name, tc := range map[string]struct {
-		there []*seen
+		there []*poolmessages.Seen
 		under []messages.Request
 		want  error
 	}{
 		"none":              {nil, nil, nil},
-		"alone":             {[]*seen{with(b, "", "", 1)}, nil, nil},
-		"the older one":     {[]*seen{with(b, "", "", 1), with(a, "", "", 2)}, nil, nil},
-		"the younger one":   {[]*seen{with(b, "", "", 2), with(a, "", "", 1)}, nil, pools.ErrInUse},
-		"of the same age":   {[]*seen{with(b, "", "", 1), with(a, "", "", 1)}, nil, pools.ErrInUse},
-		"made on a server":  {[]*seen{with(b, "", "", 1), with(a, v1alpha1.AttachmentReady, "srv", 2)}, nil, pools.ErrInUse},
-		"failed there":      {[]*seen{with(b, "", "", 1), with(a, v1alpha1.AttachmentFailed, "srv", 2)}, nil, pools.ErrInUse},
-		"refused":           {[]*seen{with(b, "", "", 2), with(a, v1alpha1.AttachmentFailed, "", 1)}, nil, nil},
-		"on its own server": {[]*seen{with(b, v1alpha1.AttachmentAttaching, "srv", 2), with(a, "", "", 1)}, nil, nil},
-		"shared":            {[]*seen{with(sharedB, "", "", 2), with(sharedA, "", "", 1)}, nil, nil},
-		"a call":            {[]*seen{with(b, "", "", 1)}, []messages.Request{askAttach("a", false)}, pools.ErrInUse},
-		"a call for itself": {[]*seen{with(b, "", "", 1)}, []messages.Request{askAttach("b", false)}, nil},
+		"alone":             {[]*poolmessages.Seen{with(b, "", "", 1)}, nil, nil},
+		"the older one":     {[]*poolmessages.Seen{with(b, "", "", 1), with(a, "", "", 2)}, nil, nil},
+		"the younger one":   {[]*poolmessages.Seen{with(b, "", "", 2), with(a, "", "", 1)}, nil, pools.ErrInUse},
+		"of the same age":   {[]*poolmessages.Seen{with(b, "", "", 1), with(a, "", "", 1)}, nil, pools.ErrInUse},
+		"made on a server":  {[]*poolmessages.Seen{with(b, "", "", 1), with(a, v1alpha1.AttachmentReady, "srv", 2)}, nil, pools.ErrInUse},
+		"failed there":      {[]*poolmessages.Seen{with(b, "", "", 1), with(a, v1alpha1.AttachmentFailed, "srv", 2)}, nil, pools.ErrInUse},
+		"refused":           {[]*poolmessages.Seen{with(b, "", "", 2), with(a, v1alpha1.AttachmentFailed, "", 1)}, nil, nil},
+		"on its own server": {[]*poolmessages.Seen{with(b, v1alpha1.AttachmentAttaching, "srv", 2), with(a, "", "", 1)}, nil, nil},
+		"shared":            {[]*poolmessages.Seen{with(sharedB, "", "", 2), with(sharedA, "", "", 1)}, nil, nil},
+		"a call":            {[]*poolmessages.Seen{with(b, "", "", 1)}, []messages.Request{askAttach("a", false)}, pools.ErrInUse},
+		"a call for itself": {[]*poolmessages.Seen{with(b, "", "", 1)}, []messages.Request{askAttach("b", false)}, nil},
 	} {
 		o := newOwner(&environment{})
 		for _, under := range tc.under { // it was let through before the other one was seen
@@ -171,8 +173,8 @@ func TestWhatAnotherDriverHas(t *testing.T) {
 	for _, kind := range []pools.Kind{pools.KindArray, pools.KindLocal, ""} {
 		for name, asked := range ask(kind) {
 			o := newOwner(&environment{})
-			o.index.see(&seen{object: retained})
-			o.index.see(&seen{object: snapshot})
+			o.index.see(&poolmessages.Seen{Object: retained})
+			o.index.see(&poolmessages.Seen{Object: snapshot})
 			done, err := asked(o)
 			if done != (kind == pools.KindArray) {
 				t.Errorf("%s by the driver of %q is answered: %t", name, kind, done)

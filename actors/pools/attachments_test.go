@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 func TestAttachmentRules(t *testing.T) {
@@ -212,7 +213,7 @@ func TestPoolNodeEndsWithItsNode(t *testing.T) {
 	w.must(w.api.Create(w.ctx, coreNode("node3")))
 	node := &v1alpha1.PoolNode{ObjectMeta: metav1.ObjectMeta{Name: "node3"}, Spec: v1alpha1.PoolNodeSpec{Addresses: []string{"10.0.0.3"}}}
 	w.must(w.api.Create(w.ctx, node))
-	w.Seen(PoolNodeKind, clone(node))
+	w.Seen(poolmessages.PoolNodeKind, clone(node))
 	w.create("pvc-2", 1, false)
 	_, err = w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-2", Node: "node3"})
 	w.must(err)

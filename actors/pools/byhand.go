@@ -10,7 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // madeByHand reports whether a person has made the resource of a volume, of which nothing is known on the
@@ -54,13 +54,6 @@ func (t *task) takeName(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	return problemf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
 }
 
-// mayGoOn asks whether a PoolAttachment that was never attached may be: a person may have made it, and no
-// call was admitted for it. Task -> supervisor.
-type mayGoOn struct {
-	attachment string
-	messages.Reply[struct{}]
-}
-
 // mayFinish lets a volume that is not shared be on one node at a time, as mayAttach does. Of two
 // attachments that are not made yet, the older one goes on: the other was not admitted beside it.
 func (a *admission) mayFinish(name string) error {
@@ -68,15 +61,17 @@ func (a *admission) mayFinish(name string) error {
 	if mine == nil || mine.server != "" {
 		return nil
 	}
-	beside := func(node string, shared bool) bool { return node == mine.node || shared && mine.flags.has(flagShared) }
+	beside := func(node string, shared bool) bool {
+		return node == mine.node || shared && mine.flags.Has(poolmessages.FlagShared)
+	}
 	refuse := func(node string) error {
 		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, mine.volume, node)
 	}
 	for _, other := range a.attachmentsOf[mine.volume] {
 		b := a.attachments[other]
 		switch {
-		case beside(b.node, b.flags.has(flagShared)):
-		case b.server == "" && b.flags.has(flagFailed): // it was refused
+		case beside(b.node, b.flags.Has(poolmessages.FlagShared)):
+		case b.server == "" && b.flags.Has(poolmessages.FlagFailed): // it was refused
 		case b.server != "", b.created < mine.created, b.created == mine.created && other < name:
 			return refuse(b.node)
 		}
@@ -92,7 +87,7 @@ func (a *admission) mayFinish(name string) error {
 // admitted asks whether an attachment whose resource says that it is to be made may be. One that may not
 // is Failed.
 func (t *task) admitted(ctx context.Context, a *v1alpha1.PoolAttachment) (bool, error) {
-	_, err := actors.Ask(ctx, t.Root, t.Supervisor(), &mayGoOn{attachment: a.Name})
+	_, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.MayAttach{Attachment: a.Name})
 	if !errors.Is(err, pools.ErrInUse) {
 		return err == nil, err
 	}

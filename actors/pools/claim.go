@@ -16,6 +16,7 @@ import (
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // noLifespan is that of a claim that does not say.
@@ -35,7 +36,7 @@ type claim struct {
 // claimObject is the metadata of a claim; what it names need not exist.
 func claimObject(namespace, name string, uid types.UID) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(PersistentVolumeClaimKind))
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(poolmessages.PersistentVolumeClaimKind))
 	return o
 }
 

@@ -13,15 +13,8 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
-
-// classSeen tells the classes what a PoolClass is. Supervisor -> classes.
-type classSeen struct{ object *v1alpha1.PoolClass }
-
-// classGone tells the classes that there is no such PoolClass any more. Supervisor -> classes.
-type classGone struct{ name string }
 
 type (
 	// classSaved announces that a worker has ended.
@@ -30,19 +23,13 @@ type (
 	classAgain struct{ name string }
 )
 
-// countReserved asks how many volumes are being made on a pool. Pool -> classes.
-type countReserved struct {
-	pool string
-	messages.Reply[int]
-}
-
 // classes knows all classes and how their pools are. It chooses the pool for each new volume and keeps
 // room there, in one place, so that two volumes never take the same room; and it writes the classes'
 // status.
 type classes struct {
 	*environment
 	classes map[string]*class
-	pools   map[string]*poolIs
+	pools   map[string]*poolmessages.PoolReport
 	// reservations are those of volumes, by name.
 	reservations map[string]*reservation
 	// retention has all retained volumes, expiry the timer for the next one that goes. evictions are the
@@ -75,7 +62,7 @@ type reservation struct {
 
 func classesProps(env *environment) *actor.Props {
 	k := &classes{
-		environment: env, classes: map[string]*class{}, pools: map[string]*poolIs{}, reservations: map[string]*reservation{},
+		environment: env, classes: map[string]*class{}, pools: map[string]*poolmessages.PoolReport{}, reservations: map[string]*reservation{},
 		retention: newRetention(), evictions: map[string]*eviction{},
 	}
 	return actor.PropsFromFunc(k.Receive, actor.WithReceiverMiddleware(actors.Recovering(env.Log)), actors.AtOnce)
@@ -85,62 +72,62 @@ func (k *classes) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *poolmessages.ReservePool:
 		k.answer(c, m, 0)
-	case *countReserved:
+	case *poolmessages.CountReserved:
 		n := 0
 		for _, r := range k.reservations {
-			if r.pool == m.pool && r.made.IsZero() {
+			if r.pool == m.Pool && r.made.IsZero() {
 				n++
 			}
 		}
 		m.Send(n, nil)
-	case *wantsOfClass:
-		m.Send(k.wants(m.class), nil)
+	case *poolmessages.WantsOfClass:
+		m.Send(k.wants(m.Class), nil)
 	case *poolmessages.ReleasePool:
 		k.release(m)
 	case *poolmessages.ClassCapacity:
 		m.Send(k.capacity(m))
-	case *classSeen:
-		k.see(m.object)
-		k.update(c, m.object.Name)
-	case *classGone:
-		delete(k.classes, m.name)
-	case *poolMember:
-		before := k.pools[m.pool]
+	case *poolmessages.ClassSeen:
+		k.see(m.Object)
+		k.update(c, m.Object.Name)
+	case *poolmessages.ClassGone:
+		delete(k.classes, m.Name)
+	case *poolmessages.PoolMember:
+		before := k.pools[m.Pool]
 		if before == nil {
-			k.pools[m.pool] = &poolIs{name: m.pool, class: m.class, kind: m.kind, uuid: m.uuid}
-		} else if before.class != m.class {
+			k.pools[m.Pool] = &poolmessages.PoolReport{Name: m.Pool, Class: m.Class, Kind: m.Kind, UUID: m.UUID}
+		} else if before.Class != m.Class {
 			moved := *before
-			moved.class = m.class
-			k.pools[m.pool] = &moved
-			k.update(c, before.class)
+			moved.Class = m.Class
+			k.pools[m.Pool] = &moved
+			k.update(c, before.Class)
 		}
-		k.update(c, m.class)
-	case *poolIs:
+		k.update(c, m.Class)
+	case *poolmessages.PoolReport:
 		k.learn(c, m)
-		k.update(c, m.class)
+		k.update(c, m.Class)
 		k.expire(c)
-	case *retainedIs:
+	case *poolmessages.VolumeRetained:
 		k.retention.set(m, time.Now())
 		k.expire(c)
-	case *retainedNot:
-		k.retention.remove(m.name)
+	case *poolmessages.VolumeNotRetained:
+		k.retention.remove(m.Name)
 	case *retainedEnded:
 		k.ended(c, m)
 	case *retentionDue:
 		k.expire(c)
-	case *lifespanOfClass:
-		m.Send(k.lifespanOf(m.class), nil)
-	case *nameOfClass:
-		m.Send(k.nameOf(m.class))
+	case *poolmessages.LifespanOfClass:
+		m.Send(k.lifespanOf(m.Class), nil)
+	case *poolmessages.NameOfClass:
+		m.Send(k.nameOf(m.Class))
 	case *actor.Stopping:
 		actors.StopTimer(k.expiry)
-	case *poolGone:
-		k.retention.forget(m.name)
-		if p := k.pools[m.name]; p != nil {
-			delete(k.pools, m.name)
-			k.update(c, p.class)
+	case *poolmessages.PoolGone:
+		k.retention.forget(m.Name)
+		if p := k.pools[m.Name]; p != nil {
+			delete(k.pools, m.Name)
+			k.update(c, p.Class)
 		}
-	case *listed:
+	case *poolmessages.Listed:
 		k.listed = true
 		for name := range k.classes {
 			k.update(c, name)
@@ -167,20 +154,20 @@ func (k *classes) see(object *v1alpha1.PoolClass) {
 }
 
 // learn takes over how a pool is. A pool that was deleted since stays so.
-func (k *classes) learn(c actor.Context, m *poolIs) {
-	if k.pools[m.name] == nil {
+func (k *classes) learn(c actor.Context, m *poolmessages.PoolReport) {
+	if k.pools[m.Name] == nil {
 		return
 	}
-	k.pools[m.name] = m
+	k.pools[m.Name] = m
 	taken := int64(0)
 	for name, r := range k.reservations {
-		if r.pool == m.name && !r.made.IsZero() && m.measured.After(r.made) {
+		if r.pool == m.Name && !r.made.IsZero() && m.Measured.After(r.made) {
 			taken += r.bytes
 			delete(k.reservations, name)
 		}
 	}
 	if k.retention.learn(m, taken) {
-		k.tellFutile(c, m.name)
+		k.tellFutile(c, m.Name)
 	}
 }
 
@@ -210,9 +197,9 @@ func (k *classes) find(name string) (*class, error) {
 }
 
 // members returns the pools of a class, by name.
-func (k *classes) members(class string) (all []*poolIs) {
+func (k *classes) members(class string) (all []*poolmessages.PoolReport) {
 	for _, name := range slices.Sorted(maps.Keys(k.pools)) {
-		if p := k.pools[name]; p.class == class {
+		if p := k.pools[name]; p.Class == class {
 			all = append(all, p)
 		}
 	}
@@ -220,10 +207,10 @@ func (k *classes) members(class string) (all []*poolIs) {
 }
 
 // candidate is a pool for the allocator, without what is reserved for one volume that is being made or grows.
-func (k *classes) candidate(p *poolIs, but string) pools.Candidate {
+func (k *classes) candidate(p *poolmessages.PoolReport, but string) pools.Candidate {
 	bytes, making := int64(0), 0
 	for name, r := range k.reservations {
-		if r.pool == p.name && (name != but || !r.made.IsZero()) {
+		if r.pool == p.Name && (name != but || !r.made.IsZero()) {
 			bytes += r.bytes
 			making++
 		}
@@ -245,9 +232,9 @@ func (k *classes) capacity(m *poolmessages.ClassCapacity) (all pools.Capacity, e
 	for _, group := range groups {
 		for _, p := range group {
 			one := k.candidateFor(c.object, p, asked, true)
-			if p.kind == pools.KindLocal {
-				one.Provisioned -= p.counts.retained
-				one.Available = min(one.Available+p.counts.retained, one.Total)
+			if p.Kind == pools.KindLocal {
+				one.Provisioned -= p.Counts.Retained
+				one.Available = min(one.Available+p.Counts.Retained, one.Total)
 			}
 			room := one.Room()
 			all.Available += room

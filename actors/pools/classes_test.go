@@ -30,7 +30,7 @@ func TestReservationOutlivesAVolumeThatIsGone(t *testing.T) {
 		if _, err := h.reserve("v", "fast", 60); err != nil {
 			h.Fatal(err)
 		}
-		h.controller.Root.Send(h.controller.Single(classesName), &poolmessages.ReleasePool{Volume: "v", Gone: true})
+		h.controller.Root.Send(h.controller.Single(poolmessages.ClassesName), &poolmessages.ReleasePool{Volume: "v", Gone: true})
 		if _, err := h.reserve("w", "fast", 60); !errors.Is(err, volume.ErrNoSpace) {
 			h.Errorf("the room that is kept was given away: %v", err)
 		}
@@ -181,9 +181,9 @@ func TestRoomOfAMadeVolumeIsKeptUntilTheArrayCountsIt(t *testing.T) {
 			}
 			(&environment{System: h.controller.System}).release("v", made)
 			h.pass(0)
-			h.controller.Root.Send(h.controller.Single(classesName), &poolIs{ // of a look before
-				name: "a", class: "fast", kind: pools.KindArray, state: v1alpha1.PoolReady, on: h.arrays["https://a"].health.Pools[0],
-				measured: time.Now().Add(-time.Second),
+			h.controller.Root.Send(h.controller.Single(poolmessages.ClassesName), &poolmessages.PoolReport{ // of a look before
+				Name: "a", Class: "fast", Kind: pools.KindArray, State: v1alpha1.PoolReady, On: h.arrays["https://a"].health.Pools[0],
+				Measured: time.Now().Add(-time.Second),
 			})
 			h.pass(0)
 			_, err := h.reserve("w", "fast", 800)
@@ -211,8 +211,8 @@ func TestRoomOfADeletedVolumeIsFree(t *testing.T) {
 			h.Fatal(err)
 		}
 		(&environment{System: h.controller.System}).release("v", true)
-		h.controller.Seen(PoolVolumeKind, aVolume("v", "a", 1_000_000))
-		h.controller.Gone(PoolVolumeKind, "v")
+		h.controller.Seen(poolmessages.PoolVolumeKind, aVolume("v", "a", 1_000_000))
+		h.controller.Gone(poolmessages.PoolVolumeKind, "v")
 		h.pass(0)
 		if _, err := h.reserve("w", "fast", 800); err != nil {
 			h.Error(err)

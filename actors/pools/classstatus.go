@@ -18,6 +18,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // savedClass is what came of writing a PoolClass. object is nil where there is none any more.
@@ -30,24 +31,24 @@ type savedClass struct {
 const saveAgainAfter = 5 * time.Second
 
 // classStatus sums the pools of a class up. A class without pools is Ready.
-func classStatus(c *v1alpha1.PoolClass, members []*poolIs) v1alpha1.PoolClassStatus {
+func classStatus(c *v1alpha1.PoolClass, members []*poolmessages.PoolReport) v1alpha1.PoolClassStatus {
 	s := v1alpha1.PoolClassStatus{State: v1alpha1.ClassReady, ObservedGeneration: c.Generation}
 	s.Conditions = slices.Clone(c.Status.Conditions)
 	mode, failed := array.Normal, []string{}
 	var total, available, provisioned, retained int64
 	for _, p := range members {
 		s.Counters.Pools++
-		s.Counters.Volumes += int32(p.counts.managed + p.counts.external)
-		s.Counters.Snapshots += int32(p.counts.snapshots)
-		s.Counters.Retained += int32(p.counts.retainedVolumes)
-		retained += p.counts.retained
-		total, available, provisioned = total+p.on.Total, available+p.on.Available, provisioned+p.on.Provisioned
-		mode = worse(mode, p.mode)
-		switch p.state {
+		s.Counters.Volumes += int32(p.Counts.Managed + p.Counts.External)
+		s.Counters.Snapshots += int32(p.Counts.Snapshots)
+		s.Counters.Retained += int32(p.Counts.RetainedVolumes)
+		retained += p.Counts.Retained
+		total, available, provisioned = total+p.On.Total, available+p.On.Available, provisioned+p.On.Provisioned
+		mode = worse(mode, p.Mode)
+		switch p.State {
 		case v1alpha1.PoolReady:
 			s.Counters.Ready++
 		case v1alpha1.PoolFailed:
-			failed = append(failed, p.name)
+			failed = append(failed, p.Name)
 		}
 	}
 	s.Capacity = v1alpha1.Capacity{
@@ -114,7 +115,7 @@ func (k *classes) write(ctx context.Context, object *v1alpha1.PoolClass, status 
 }
 
 // mayLeave tells whether a class that is being deleted may go.
-func (k *classes) mayLeave(one *class, members []*poolIs) bool {
+func (k *classes) mayLeave(one *class, members []*poolmessages.PoolReport) bool {
 	why := ""
 	switch {
 	case one.object.Spec.Default:
@@ -122,7 +123,7 @@ func (k *classes) mayLeave(one *class, members []*poolIs) bool {
 	case len(members) > 0:
 		var names []string
 		for _, p := range members {
-			names = append(names, p.name)
+			names = append(names, p.Name)
 		}
 		why = fmt.Sprintf("it has %d pools: %s", len(members), strings.Join(names, ", "))
 	}

@@ -54,21 +54,21 @@ func (c *Controller) Stop(ctx context.Context) error {
 
 // Seen tells that a watch has reported a resource, which is not changed any more.
 func (c *Controller) Seen(kind string, object client.Object) {
-	if claim, ok := object.(*metav1.PartialObjectMetadata); ok && kind == PersistentVolumeClaimKind {
+	if claim, ok := object.(*metav1.PartialObjectMetadata); ok && kind == poolmessages.PersistentVolumeClaimKind {
 		// In lists and watches of metadata the kind of each object is PartialObjectMetadata.
 		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	}
-	c.Root.Send(c.Supervisor(), &seen{object: object})
+	c.Root.Send(c.Supervisor(), &poolmessages.Seen{Object: object})
 }
 
 // Gone tells that a watch has reported the end of a resource.
 func (c *Controller) Gone(kind, name string) {
-	c.Root.Send(c.Supervisor(), &gone{kind: kind, name: name})
+	c.Root.Send(c.Supervisor(), &poolmessages.Gone{Kind: kind, Name: name})
 }
 
 // Listed tells that the watches have reported every resource once. Until then every call is answered
 // [volume.ErrUnavailable]; from then on what is unfinished goes on.
-func (c *Controller) Listed() { c.Root.Send(c.Supervisor(), &listed{}) }
+func (c *Controller) Listed() { c.Root.Send(c.Supervisor(), &poolmessages.Listed{}) }
 
 // CreateVolume makes a volume, unless there is one of that name already.
 func (c *Controller) CreateVolume(ctx context.Context, v pools.NewVolume) (pools.Volume, error) {
@@ -149,6 +149,6 @@ func (c *Controller) Snapshots(ctx context.Context, which pools.SnapshotSelectio
 // Capacity returns what a class has room for in pools of the kind, on arrays where there is none; the default class's where none is
 // named.
 func (c *Controller) Capacity(ctx context.Context, want pools.Wanted) (pools.Capacity, error) {
-	return actors.Ask(ctx, c.Root, c.Single(classesName),
+	return actors.Ask(ctx, c.Root, c.Single(poolmessages.ClassesName),
 		&poolmessages.ClassCapacity{Class: want.Class, Kind: cmp.Or(c.kind, want.Kind), Near: want.Near, Block: want.Block})
 }

@@ -10,29 +10,21 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// mayDelete asks whether a resource that a person has deleted may be cleaned up: the rules are those
-// for calls. Task -> supervisor.
-type mayDelete struct {
-	kind, name string
-	messages.Reply[struct{}]
-}
-
 // answerMayDelete decides in the supervisor's turn.
-func (o *owner) answerMayDelete(m *mayDelete) {
+func (o *owner) answerMayDelete(m *poolmessages.MayDelete) {
 	err := error(nil)
 	switch {
 	case !o.listed:
 		err = errStarting
-	case m.kind == kindVolume:
-		err = o.admission.mayRemove(m.name)
-	case m.kind == kindSnapshot:
-		err = o.admission.mayRemoveSnapshot(m.name)
-	case m.kind == kindNode:
-		err = o.mayForgetNode(m.name)
+	case m.Kind == kindVolume:
+		err = o.admission.mayRemove(m.Name)
+	case m.Kind == kindSnapshot:
+		err = o.admission.mayRemoveSnapshot(m.Name)
+	case m.Kind == kindNode:
+		err = o.mayForgetNode(m.Name)
 	}
 	m.Send(struct{}{}, err)
 }
@@ -40,7 +32,7 @@ func (o *owner) answerMayDelete(m *mayDelete) {
 // mayDelete returns why a resource that a person has deleted has to wait. The resource was noted
 // before, so that nothing new begins with it.
 func (t *task) mayDelete(ctx context.Context, kind string) error {
-	_, err := actors.Ask(ctx, t.Root, t.Supervisor(), &mayDelete{kind: kind, name: t.name})
+	_, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.MayDelete{Kind: kind, Name: t.name})
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // disks are the pools on the disks of the nodes whose daemons are connected. Only the supervisor's turn uses them.
@@ -20,7 +20,7 @@ type disks struct {
 	// said are the nodes that have disks as persons say, by the UUIDs of the pools.
 	said map[string]string
 	// early is what nodes have told before all Pools were known: who may have a disk is not known before.
-	early map[string]*nodePools
+	early map[string]*poolmessages.NodePools
 	// pools are the names of the Pools of a disk. There is one, unless a person has made another.
 	pools map[string]map[string]bool
 	// labelled are the nodes that have the label of a disk.
@@ -42,53 +42,20 @@ type daemon struct {
 
 func newDisks() *disks {
 	return &disks{
-		daemons: map[string]*daemon{}, holders: map[string]holder{}, said: map[string]string{}, early: map[string]*nodePools{},
+		daemons: map[string]*daemon{}, holders: map[string]holder{}, said: map[string]string{}, early: map[string]*poolmessages.NodePools{},
 		pools: map[string]map[string]bool{}, labelled: map[string]map[string]bool{}, told: map[string]string{}, classes: map[string]int64{},
 	}
-}
-
-type (
-	// nodePools tells which pools a node has. Front -> supervisor.
-	nodePools struct {
-		node, version string
-		on            local.Pools
-		all           []local.Pool
-	}
-	// nodeAway tells that the connection of a node has ended. Front -> supervisor.
-	nodeAway struct {
-		node string
-		on   local.Pools
-	}
-	// findDisk asks where the disk of a pool is. Task -> supervisor.
-	findDisk struct {
-		uuid string
-		// last is the node that had it, as far as the Pool says.
-		last string
-		messages.Reply[diskAt]
-	}
-	// poolLooks lets a pool on a node be asked how it is. Supervisor -> pool.
-	poolLooks struct {
-		messages.Routing
-		// soon: not at once, but sooner than usual.
-		soon bool
-	}
-)
-
-// diskAt is a disk on a node that is connected.
-type diskAt struct {
-	node, version, uuid string
-	on                  local.Pools
 }
 
 // NodePools tells which pools a node has, when its daemon has connected and when they have changed. on asks the
 // daemon, and is the same one as long as the connection lasts.
 func (c *Controller) NodePools(node, version string, on local.Pools, all []local.Pool) {
-	c.Root.Send(c.Supervisor(), &nodePools{node: node, version: version, on: on, all: slices.Clone(all)})
+	c.Root.Send(c.Supervisor(), &poolmessages.NodePools{Node: node, Version: version, On: on, All: slices.Clone(all)})
 }
 
 // NodeAway tells that the connection of a node has ended. Another one of the node may have begun since.
 func (c *Controller) NodeAway(node string, on local.Pools) {
-	c.Root.Send(c.Supervisor(), &nodeAway{node: node, on: on})
+	c.Root.Send(c.Supervisor(), &poolmessages.NodeAway{Node: node, On: on})
 }
 
 // has reports whether a node is connected and has a disk that works.
@@ -110,19 +77,19 @@ func (d *disks) holder(uuid string) string {
 }
 
 // toldOf notes the pools of a node. It returns those that it has or had, and those that it is newly not believed to have.
-func (d *disks) toldOf(m *nodePools) (changed, refused []string) {
-	before := d.daemons[m.node]
-	now := &daemon{version: m.version, on: m.on, pools: map[string]local.Pool{}, refused: map[string]refusal{}}
-	if before != nil && before.on == m.on {
+func (d *disks) toldOf(m *poolmessages.NodePools) (changed, refused []string) {
+	before := d.daemons[m.Node]
+	now := &daemon{version: m.Version, on: m.On, pools: map[string]local.Pool{}, refused: map[string]refusal{}}
+	if before != nil && before.on == m.On {
 		now.refused = before.refused
 	}
-	d.daemons[m.node] = now
-	for _, p := range m.all {
+	d.daemons[m.Node] = now
+	for _, p := range m.All {
 		now.pools[p.UUID] = p
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(now.pools)) {
 		switch was := now.refused[uuid]; {
-		case d.take(m.node, uuid):
+		case d.take(m.Node, uuid):
 			changed = append(changed, uuid)
 		case now.refused[uuid] != "" && now.refused[uuid] != was:
 			refused = append(refused, uuid)
@@ -130,7 +97,7 @@ func (d *disks) toldOf(m *nodePools) (changed, refused []string) {
 	}
 	if before != nil {
 		for _, uuid := range slices.Sorted(maps.Keys(before.pools)) {
-			if _, still := now.pools[uuid]; !still && d.holders[uuid].node == m.node {
+			if _, still := now.pools[uuid]; !still && d.holders[uuid].node == m.Node {
 				changed = append(changed, uuid)
 			}
 		}
@@ -140,14 +107,14 @@ func (d *disks) toldOf(m *nodePools) (changed, refused []string) {
 }
 
 // left notes that a connection of a node has ended. It returns the pools that the node had.
-func (d *disks) left(m *nodeAway) (had []string) {
-	n := d.daemons[m.node]
-	if n == nil || n.on != m.on {
+func (d *disks) left(m *poolmessages.NodeAway) (had []string) {
+	n := d.daemons[m.Node]
+	if n == nil || n.on != m.On {
 		return nil
 	}
-	delete(d.daemons, m.node)
+	delete(d.daemons, m.Node)
 	for _, uuid := range slices.Sorted(maps.Keys(n.pools)) {
-		if d.holders[uuid].node == m.node {
+		if d.holders[uuid].node == m.Node {
 			had = append(had, uuid)
 		}
 	}
@@ -155,11 +122,11 @@ func (d *disks) left(m *nodeAway) (had []string) {
 }
 
 // find returns where a disk is. The error says whether its node is away, or the disk.
-func (d *disks) find(uuid, last string) (diskAt, error) {
+func (d *disks) find(uuid, last string) (poolmessages.DiskAt, error) {
 	node := d.holders[uuid].node
 	if n := d.daemons[node]; n != nil {
 		if _, there := n.pools[uuid]; there && n.refused[uuid] == "" {
-			return diskAt{node: node, version: n.version, uuid: uuid, on: n.on}, nil // the node says itself what is wrong with it
+			return poolmessages.DiskAt{Node: node, Version: n.version, UUID: uuid, On: n.on}, nil // the node says itself what is wrong with it
 		}
 	}
 	if node == "" {
@@ -167,31 +134,31 @@ func (d *disks) find(uuid, last string) (diskAt, error) {
 	}
 	switch {
 	case node == "":
-		return diskAt{}, fmt.Errorf("%w: no node that is connected has the disk with the UUID %s", array.ErrNodeAway, uuid)
+		return poolmessages.DiskAt{}, fmt.Errorf("%w: no node that is connected has the disk with the UUID %s", array.ErrNodeAway, uuid)
 	case d.daemons[node] != nil:
-		return diskAt{}, fmt.Errorf("%w: node %s is connected, and does not have the disk with the UUID %s, which it had last",
+		return poolmessages.DiskAt{}, fmt.Errorf("%w: node %s is connected, and does not have the disk with the UUID %s, which it had last",
 			array.ErrDiskAway, node, uuid)
 	}
-	return diskAt{}, fmt.Errorf("%w: node %s had the disk with the UUID %s last", array.ErrNodeAway, node, uuid)
+	return poolmessages.DiskAt{}, fmt.Errorf("%w: node %s had the disk with the UUID %s last", array.ErrNodeAway, node, uuid)
 }
 
 // toldOf takes over which pools a node has.
-func (o *owner) toldOf(m *nodePools) {
-	m.all = slices.DeleteFunc(m.all, func(p local.Pool) bool {
+func (o *owner) toldOf(m *poolmessages.NodePools) {
+	m.All = slices.DeleteFunc(m.All, func(p local.Pool) bool {
 		bad := !pools.IsUUID(p.UUID) || !pools.IsID(p.Class)
 		if bad {
-			o.Log.Info("a pool of a node is not taken: its UUID or its class is none", "node", m.node, "path", p.Path, "uuid", p.UUID,
+			o.Log.Info("a pool of a node is not taken: its UUID or its class is none", "node", m.Node, "path", p.Path, "uuid", p.UUID,
 				"class", p.Class)
 		}
 		return bad
 	})
 	if !o.listed {
-		o.disks.early[m.node] = m
+		o.disks.early[m.Node] = m
 		return
 	}
 	changed, refused := o.disks.toldOf(m)
 	for _, uuid := range refused {
-		o.refuse(uuid, m.node)
+		o.refuse(uuid, m.Node)
 	}
 	for _, uuid := range changed {
 		o.diskTaken(uuid)
@@ -201,7 +168,7 @@ func (o *owner) toldOf(m *nodePools) {
 // takeEarly takes over what nodes have told before all Pools were known.
 func (o *owner) takeEarly() {
 	early := o.disks.early
-	o.disks.early = map[string]*nodePools{}
+	o.disks.early = map[string]*poolmessages.NodePools{}
 	for _, node := range slices.Sorted(maps.Keys(early)) {
 		o.toldOf(early[node])
 	}
@@ -217,9 +184,9 @@ func (o *owner) diskTaken(uuid string) {
 }
 
 // left takes over that a node is not connected.
-func (o *owner) left(m *nodeAway) {
-	if early := o.disks.early[m.node]; early != nil && early.on == m.on {
-		delete(o.disks.early, m.node)
+func (o *owner) left(m *poolmessages.NodeAway) {
+	if early := o.disks.early[m.Node]; early != nil && early.On == m.On {
+		delete(o.disks.early, m.Node)
 	}
 	for _, uuid := range o.disks.left(m) {
 		o.look(uuid, false)
@@ -229,7 +196,7 @@ func (o *owner) left(m *nodeAway) {
 // look lets the pools of a disk be asked how they are.
 func (o *owner) look(uuid string, soon bool) {
 	for name := range o.disks.pools[uuid] {
-		o.supervisor.Tell(keyOf(kindPool, name), &poolLooks{soon: soon})
+		o.supervisor.Tell(keyOf(kindPool, name), &poolmessages.ProbePool{Soon: soon})
 	}
 }
 
@@ -241,7 +208,7 @@ func (o *owner) lookAtClass(c *v1alpha1.PoolClass) {
 	o.disks.classes[c.Name] = c.Generation
 	for name, p := range o.pools {
 		if p.Spec.Local != nil && p.Spec.ClassName == c.Name {
-			o.supervisor.Tell(keyOf(kindPool, name), &poolLooks{})
+			o.supervisor.Tell(keyOf(kindPool, name), &poolmessages.ProbePool{})
 		}
 	}
 }

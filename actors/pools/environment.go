@@ -55,11 +55,11 @@ type Access struct {
 	// Timeout of a request; 0 leaves it to the client.
 	Timeout time.Duration
 	// disk is where the pool is, if that is on a node; then the fields above are empty.
-	disk diskAt
+	disk poolmessages.DiskAt
 }
 
 // String hides the token.
-func (a Access) String() string { return a.Pool + " at " + a.Endpoint + a.disk.node }
+func (a Access) String() string { return a.Pool + " at " + a.Endpoint + a.disk.Node }
 
 // GoString hides the token.
 func (a Access) GoString() string { return a.String() }
@@ -139,12 +139,12 @@ func (e *environment) early() bool { return time.Since(e.started) < e.Settle }
 
 // note tells what a task has made of a resource, before the watch does.
 func (e *environment) note(object client.Object) {
-	e.Root.Send(e.Supervisor(), &seen{object: object.DeepCopyObject().(client.Object), byTask: true})
+	e.Root.Send(e.Supervisor(), &poolmessages.Seen{Object: object.DeepCopyObject().(client.Object), ByTask: true})
 }
 
 // noteGone tells that a task has deleted a resource, before the watch does.
 func (e *environment) noteGone(kind, name string) {
-	e.Root.Send(e.Supervisor(), &gone{kind: kind, name: name, byTask: true})
+	e.Root.Send(e.Supervisor(), &poolmessages.Gone{Kind: kind, Name: name, ByTask: true})
 }
 
 // pool returns the pool, to change something on its array. The error is [volume.ErrUnavailable] while
@@ -162,12 +162,12 @@ func (e *environment) doubt(pool string, err error) {
 
 // reserve returns the pool that takes a new volume, and keeps room for it there until release.
 func (e *environment) reserve(ctx context.Context, m poolmessages.ReservePool) (poolmessages.Reservation, error) {
-	return actors.Ask(ctx, e.Root, e.Single(classesName), &m)
+	return actors.Ask(ctx, e.Root, e.Single(poolmessages.ClassesName), &m)
 }
 
 // release gives back what was reserved for a volume, which was made or will not be.
 func (e *environment) release(name string, made bool) {
-	e.Root.Send(e.Single(classesName), &poolmessages.ReleasePool{Volume: name, Made: made})
+	e.Root.Send(e.Single(poolmessages.ClassesName), &poolmessages.ReleasePool{Volume: name, Made: made})
 }
 
 // routing addresses a request.

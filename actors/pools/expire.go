@@ -16,17 +16,6 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// retainedIs tells the classes of a retained volume. Supervisor -> classes.
-type retainedIs struct {
-	name, pool string
-	size       int64
-	since      time.Time
-	lifespan   time.Duration
-}
-
-// retainedNot tells the classes that a volume is not retained any more. Supervisor -> classes.
-type retainedNot struct{ name string }
-
 type (
 	// retentionDue: it is time to look which retained volumes go.
 	retentionDue struct{}

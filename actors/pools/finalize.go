@@ -16,6 +16,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // finalize lets a Pool go that is being deleted, once nothing of ours is left on it. With the
@@ -32,51 +33,51 @@ func (p *poolActor) finalize(c actor.Context) {
 		p.blocked = why
 		return
 	}
-	c.Send(p.Single(classesName), p.figures()) // no room is promised from here on
+	c.Send(p.Single(poolmessages.ClassesName), p.figures()) // no room is promised from here on
 	object := p.object
 	work(p, c, &p.dropping, &dropEnded{}, func(ctx context.Context) error { return leave(ctx, p.environment, object, forget) })
 }
 
 // blockedBy says what a Pool that is being deleted waits for; empty when it waits for nothing.
-func blockedBy(p *v1alpha1.Pool, has poolCounts) string {
-	if has.managed == 0 && has.attachments == 0 && has.managedSnapshots == 0 {
+func blockedBy(p *v1alpha1.Pool, has poolmessages.PoolCounts) string {
+	if has.Managed == 0 && has.Attachments == 0 && has.ManagedSnapshots == 0 {
 		return ""
 	}
-	volumes, what := fmt.Sprintf("%d volumes", has.managed), "delete the claims"
-	if has.retainedVolumes > 0 {
-		volumes += fmt.Sprintf(" (%d of them retained)", has.retainedVolumes)
+	volumes, what := fmt.Sprintf("%d volumes", has.Managed), "delete the claims"
+	if has.RetainedVolumes > 0 {
+		volumes += fmt.Sprintf(" (%d of them retained)", has.RetainedVolumes)
 		what += " and the PoolVolumes that are Retained"
 	}
 	return fmt.Sprintf("the pool has %s and %d snapshots of Katbox, and %d attachments; %s, "+
 		"or, if the %[5]s is gone for ever, set the annotation %[6]s to \"true\": its resources go then, and nothing on the %[5]s",
-		volumes, has.managedSnapshots, has.attachments, what, mediumOf(kindOfPool(p)), v1alpha1.Forget)
+		volumes, has.ManagedSnapshots, has.Attachments, what, mediumOf(kindOfPool(p)), v1alpha1.Forget)
 }
 
 // leave drops what resources the Pool has, and the Pool. Nothing on the array changes.
 func leave(ctx context.Context, e *environment, p *v1alpha1.Pool, forget bool) error {
-	counts, err := actors.Ask(ctx, e.Root, e.Supervisor(), &countPool{name: p.Name})
+	counts, err := actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.CountPool{Name: p.Name})
 	if err != nil {
 		return err
 	}
 	if why := blockedBy(p, counts); why != "" && !forget {
 		return errors.New(why)
 	}
-	there, err := actors.Ask(ctx, e.Root, e.Supervisor(), &listPool{name: p.Name})
+	there, err := actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.ListPool{Name: p.Name})
 	if err != nil {
 		return err
 	}
-	for _, a := range there.attachments {
-		if err := dropResource(ctx, e, &v1alpha1.PoolAttachment{}, PoolAttachmentKind, a.name); err != nil {
+	for _, a := range there.Attachments {
+		if err := dropResource(ctx, e, &v1alpha1.PoolAttachment{}, poolmessages.PoolAttachmentKind, a.Name); err != nil {
 			return err
 		}
 	}
-	for _, s := range there.snapshots {
-		if err := dropResource(ctx, e, &v1alpha1.PoolSnapshot{}, PoolSnapshotKind, s.name); err != nil {
+	for _, s := range there.Snapshots {
+		if err := dropResource(ctx, e, &v1alpha1.PoolSnapshot{}, poolmessages.PoolSnapshotKind, s.Name); err != nil {
 			return err
 		}
 	}
-	for _, v := range there.volumes {
-		if err := dropResource(ctx, e, &v1alpha1.PoolVolume{}, PoolVolumeKind, v.name); err != nil {
+	for _, v := range there.Volumes {
+		if err := dropResource(ctx, e, &v1alpha1.PoolVolume{}, poolmessages.PoolVolumeKind, v.Name); err != nil {
 			return err
 		}
 	}
@@ -94,15 +95,15 @@ func leave(ctx context.Context, e *environment, p *v1alpha1.Pool, forget bool) e
 // nothingComes returns an error while a task may still make a resource on a pool: it keeps room before,
 // and until the resource is known.
 func nothingComes(ctx context.Context, e *environment, pool string) error {
-	reserved, err := actors.Ask(ctx, e.Root, e.Single(classesName), &countReserved{pool: pool})
+	reserved, err := actors.Ask(ctx, e.Root, e.Single(poolmessages.ClassesName), &poolmessages.CountReserved{Pool: pool})
 	if err != nil {
 		return err
 	}
-	left, err := actors.Ask(ctx, e.Root, e.Supervisor(), &countPool{name: pool})
+	left, err := actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.CountPool{Name: pool})
 	if err != nil {
 		return err
 	}
-	if reserved > 0 || left != (poolCounts{}) {
+	if reserved > 0 || left != (poolmessages.PoolCounts{}) {
 		return fmt.Errorf("%w: pool %s: %d volumes are being made, and it has %+v", volume.ErrBusy, pool, reserved, left)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // When a volume is to be deleted, its claim is gone, and with it what the claim said of its lifespan. So the
@@ -78,7 +79,7 @@ func (o *owner) compareClaim(name string, lifespan time.Duration) {
 
 // letFollow lets the actor of a volume write down what has changed of its claim.
 func (o *owner) letFollow(name string, v *indexedVolume) {
-	if !v.flags.has(flagReady) || v.flags.has(flagDeleting) {
+	if !v.flags.Has(poolmessages.FlagReady) || v.flags.Has(poolmessages.FlagDeleting) {
 		return
 	}
 	id := keyOf(kindVolume, name)

@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // futileBackoff is how long nothing goes early in a pool after that has made no room. An array may take minutes to
@@ -29,9 +30,6 @@ type proof struct {
 	tries int
 	again time.Time
 }
-
-// poolWarning is a warning of a Pool. Classes -> supervisor.
-type poolWarning struct{ pool, reason, text string }
 
 // futile reports whether nothing goes early at a time.
 func (p *proof) futile(now time.Time) bool { return p.tries > 0 && now.Before(p.again) }
@@ -87,5 +85,5 @@ func (k *classes) tellFutile(c actor.Context, pool string) {
 	text := fmt.Sprintf("deleting retained volumes makes no room, and the other %d are kept: snapshots or clones may share their blocks, "+
 		"or the array frees them later; the next one may go in %s", len(p.volumes), duration.Format(time.Until(p.again)))
 	k.Log.Info("nothing goes early in a pool", "pool", pool, logkeys.Cause, text)
-	c.Send(k.Supervisor(), &poolWarning{pool, "EvictionsStopped", text})
+	c.Send(k.Supervisor(), &poolmessages.WarnPool{Pool: pool, Reason: "EvictionsStopped", Text: text})
 }

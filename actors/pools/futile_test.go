@@ -8,13 +8,14 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // keepLong retains volumes of 1 GiB for 100 hours, since 90 hours or less, the oldest first.
 func (k *keeping) keepLong(names ...string) {
 	for i, name := range names {
 		since := k.now.Add(-90*time.Hour + time.Duration(i)*time.Minute)
-		k.set(&retainedIs{name: name, pool: "p", size: 1 << 30, since: since.Round(0), lifespan: 100 * time.Hour}, k.now)
+		k.set(&poolmessages.VolumeRetained{Name: name, Pool: "p", Size: 1 << 30, Since: since.Round(0), Lifespan: 100 * time.Hour}, k.now)
 	}
 }
 
@@ -69,9 +70,10 @@ func TestNothingGoesWhereThatMakesNoRoom(t *testing.T) {
 		k.ended(name, "p", true, k.now)
 	}
 	k.now = k.now.Add(time.Second)
-	if k.learn(&poolIs{
-		name: "p", state: v1alpha1.PoolReady, on: array.Pool{Total: 100 << 30, Available: 11 << 30}, thresholds: thresholds{0.2, 0.05},
-		measured: k.now,
+	if k.learn(&poolmessages.PoolReport{
+		Name: "p", State: v1alpha1.PoolReady, On: array.Pool{Total: 100 << 30, Available: 11 << 30},
+		Thresholds: poolmessages.Thresholds{Alert: 0.2, Emergency: 0.05},
+		Measured:   k.now,
 	}, 4<<30) {
 		t.Error("stopped, though a new volume has taken the room")
 	}

@@ -8,28 +8,17 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
-
-// The disks of many arrays do not say by the array's ID which volume they are. Which disk is a volume's is then decided
-// here, once: a node writes the WWID of the disk that it has found into its attachment, and uses the disk when that is
-// accepted. Two nodes may find different disks at the same time. The PoolVolume has the one that was accepted, and
-// all later ones are compared with it.
-
-// claimDisk asks which volume of a pool has a disk; it is the volume's own from then on if it is no other's. Task -> supervisor.
-type claimDisk struct {
-	pool, wwid, volume string
-	messages.Reply[string]
-}
 
 // diskKey is a disk among those of all pools: two arrays may have disks of one name.
 type diskKey struct{ pool, wwid string }
 
 // claimDisk returns the volume that has a disk.
-func (x *index) claimDisk(m *claimDisk) string {
-	key := diskKey{x.word(m.pool), m.wwid}
+func (x *index) claimDisk(m *poolmessages.ClaimDisk) string {
+	key := diskKey{x.word(m.Pool), m.WWID}
 	if x.volumes[x.disks[key]] == nil { // or the one that asked for it is gone
-		x.disks[key] = m.volume
+		x.disks[key] = m.Volume
 	}
 	return x.disks[key]
 }
@@ -107,7 +96,7 @@ func (t *task) otherDisk(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1a
 		return fmt.Sprintf("the array of pool %s says that volume %s has %s, and the disk %s that node %s has found for it has %s", pool.Name,
 			v.Name, is.Size, a.Status.WWID, a.Spec.NodeName, found), nil
 	}
-	holder, err := actors.Ask(ctx, t.Root, t.Supervisor(), &claimDisk{pool: v.Spec.PoolName, wwid: a.Status.WWID, volume: v.Name})
+	holder, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.ClaimDisk{Pool: v.Spec.PoolName, WWID: a.Status.WWID, Volume: v.Name})
 	if err != nil || holder == v.Name {
 		return "", err
 	}

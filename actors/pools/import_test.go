@@ -153,7 +153,7 @@ func TestFailedImportIsTriedAgain(t *testing.T) {
 	inPools(t, func(h *testPools) {
 		h.addOurs(h.addPool("a", "fast"), "pvc-1")
 		h.kube.refusing(func(key kubeKey) error {
-			if key.kind == PoolVolumeKind {
+			if key.kind == poolmessages.PoolVolumeKind {
 				return errNotReached
 			}
 			return nil

@@ -35,16 +35,16 @@ func retainedAgain(v *v1alpha1.PoolVolume, kept pools.Retention) {
 }
 
 // vanished lets the resource of a retained volume go whose volume is not on its array any more.
-func (x *comparison) vanished(ctx context.Context, known content) error {
+func (x *comparison) vanished(ctx context.Context, known poolmessages.Content) error {
 	var object v1alpha1.PoolVolume
-	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.name}, &object); err != nil {
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if !isKept(&object) || object.Status.ID != known.id || object.Status.RetainedSince == nil {
+	if !isKept(&object) || object.Status.ID != known.ID || object.Status.RetainedSince == nil {
 		return nil
 	}
 	order := &poolmessages.EndRetained{
-		Routing: messages.Routing{ID: keyOf(kindVolume, known.name)}, Name: known.name, Since: object.Status.RetainedSince.Time,
+		Routing: messages.Routing{ID: keyOf(kindVolume, known.Name)}, Name: known.Name, Since: object.Status.RetainedSince.Time,
 		Reason: pools.Vanished, Why: missingMessage(kindOfPool(x.pool)),
 	}
 	order.Prepare()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // index is what is known of all resources, in little memory: there may be hundreds of thousands. The
@@ -24,7 +25,7 @@ type index struct {
 	snapshotsOf, attachmentsOf map[string][]string
 	volumeNames, snapshotNames names
 	// nodes are how nodes appear to arrays, as their PoolNodes say.
-	nodes map[string]nodeAt
+	nodes map[string]poolmessages.NodeAddress
 	// deleted are resources that a task has deleted and whose end no watch has reported yet, with the
 	// last version that was known: what is older than their end says nothing.
 	deleted map[goneResource]uint64
@@ -42,53 +43,12 @@ type index struct {
 
 type goneResource struct{ kind, name string }
 
-// nodeAt is how a node appears to arrays.
-type nodeAt struct{ address, iqn string }
-
 // indexedPool are the resources on one pool.
 type indexedPool struct {
 	// known: there is a Pool of that name.
 	known   bool
 	volumes map[string]*indexedVolume
-	counts  poolCounts
-}
-
-// poolCounts counts the resources on a pool.
-type poolCounts struct {
-	managed, external, attachments int
-	// retainedVolumes are among the managed; retained is their size in bytes.
-	retainedVolumes int
-	retained        int64
-	// managedSnapshots are among the snapshots.
-	snapshots, managedSnapshots int
-}
-
-// flags of an indexed resource.
-type flags uint16
-
-const (
-	flagBlock flags = 1 << iota
-	flagISCSI
-	flagExternal
-	// flagDeleting: the resource is to be deleted.
-	flagDeleting
-	// flagUnfinished: the resource says something that has not been made true.
-	flagUnfinished
-	flagShared
-	flagReady
-	flagFailed
-	// flagLocal: it is on a node. flagRetained: its claim is gone, and it is kept for a lifespan.
-	flagLocal
-	flagRetained
-)
-
-func (f flags) has(all flags) bool { return f&all == all }
-
-func flagged(set bool, f flags) flags {
-	if set {
-		return f
-	}
-	return 0
+	counts  poolmessages.PoolCounts
 }
 
 type indexedVolume struct {
@@ -99,14 +59,14 @@ type indexedVolume struct {
 	// wwid is what its disk is known by; empty where that is its ID.
 	wwid   string
 	source *pools.Source
-	flags  flags
+	flags  poolmessages.Flags
 	// lifespan is what the resource says; [noLifespan] where it says nothing.
 	lifespan time.Duration
 	// claim is the UID of the claim that it was made for; request the name by which CSI asked for it last,
 	// where that is not the volume's.
 	claim, request string
 	// past is what a retained volume was, or one that was given to another claim; nil for others.
-	past *past
+	past *poolmessages.Past
 	// export and group are hashes of what the resource repeats of the array.
 	export, group uint32
 }
@@ -116,7 +76,7 @@ type indexedSnapshot struct {
 	size             int64
 	created          int64
 	volume, pool, id string
-	flags            flags
+	flags            poolmessages.Flags
 	// group is a hash of what the resource repeats of the array.
 	group uint32
 }
@@ -129,7 +89,7 @@ type indexedAttachment struct {
 	server string
 	// address is the node's that the array lets in; empty where that does not matter, or is not known.
 	address string
-	flags   flags
+	flags   poolmessages.Flags
 	// reached is where the node reaches the volume, over NFS or iSCSI, target and lun what it finds there.
 	reached, target string
 	lun             int
@@ -139,7 +99,7 @@ func newIndex() *index {
 	return &index{
 		volumes: map[string]*indexedVolume{}, snapshots: map[string]*indexedSnapshot{}, attachments: map[string]*indexedAttachment{},
 		pools: map[string]*indexedPool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
-		nodes: map[string]nodeAt{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
+		nodes: map[string]poolmessages.NodeAddress{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
 		uuidOf:  func(string) string { return "" },
 		disks:   map[diskKey]string{},
 		ofClaim: map[string]string{}, requested: map[string]string{}, retained: map[string]*indexedVolume{},
@@ -166,17 +126,17 @@ func (x *index) pool(name string) *indexedPool {
 }
 
 // see takes over what a resource is. It returns false where the index has something newer.
-func (x *index) see(m *seen) bool {
-	version, key := versionOf(m.object), goneResource{kindOf(m.object), m.object.GetName()}
+func (x *index) see(m *poolmessages.Seen) bool {
+	version, key := versionOf(m.Object), goneResource{kindOf(m.Object), m.Object.GetName()}
 	if last, ok := x.deleted[key]; ok {
-		if m.object.GetDeletionTimestamp() != nil || version != 0 && version <= last {
+		if m.Object.GetDeletionTimestamp() != nil || version != 0 && version <= last {
 			return false // it is the one that was deleted
 		}
-		if !m.byTask {
+		if !m.ByTask {
 			delete(x.deleted, key) // another one of this name, and the watch is past the end of the first
 		}
 	}
-	switch o := m.object.(type) {
+	switch o := m.Object.(type) {
 	case *v1alpha1.PoolVolume:
 		return x.seeVolume(o, version)
 	case *v1alpha1.PoolSnapshot:
@@ -200,11 +160,15 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 	v := &indexedVolume{
 		version: version, size: o.Status.Capacity.Value(), pool: x.word(o.Spec.PoolName), class: x.word(o.Spec.ClassName), id: o.Status.ID,
 		fsType: x.word(o.Spec.FSType),
-		flags: flagged(o.Spec.VolumeMode == v1alpha1.Block, flagBlock) | flagged(o.Spec.Protocol == v1alpha1.ISCSI, flagISCSI) |
-			flagged(o.Spec.Management == v1alpha1.External, flagExternal) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
-			flagged(unfinishedVolume(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.VolumeReady, flagReady) |
-			flagged(o.Status.State == v1alpha1.VolumeFailed, flagFailed) | flagged(o.Spec.Protocol == v1alpha1.Local, flagLocal) |
-			flagged(o.Status.State == v1alpha1.VolumeRetained || isEnding(o), flagRetained),
+		flags: poolmessages.FlagIf(o.Spec.VolumeMode == v1alpha1.Block, poolmessages.FlagBlock) |
+			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.ISCSI, poolmessages.FlagISCSI) |
+			poolmessages.FlagIf(o.Spec.Management == v1alpha1.External, poolmessages.FlagExternal) |
+			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
+			poolmessages.FlagIf(unfinishedVolume(o), poolmessages.FlagUnfinished) |
+			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeReady, poolmessages.FlagReady) |
+			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeFailed, poolmessages.FlagFailed) |
+			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.Local, poolmessages.FlagLocal) |
+			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeRetained || isEnding(o), poolmessages.FlagRetained),
 		lifespan: saidIn(o.Spec.Lifespan), past: x.pastOf(o), export: hashOf(o.Status.ExportPath), group: hashOf(o.Status.GroupID),
 	}
 	v.claim, v.request, v.wwid = claimUIDOf(o), o.Spec.RequestName, o.Status.WWID
@@ -240,18 +204,18 @@ func (x *index) leave(name string, v *indexedVolume) {
 
 // kind of the pool that the volume is in.
 func (v *indexedVolume) kind() pools.Kind {
-	if v.flags.has(flagLocal) {
+	if v.flags.Has(poolmessages.FlagLocal) {
 		return pools.KindLocal
 	}
 	return pools.KindArray
 }
 
 // counted is the number that counts a volume.
-func counted(c *poolCounts, v *indexedVolume) *int {
-	if v.flags.has(flagExternal) {
-		return &c.external
+func counted(c *poolmessages.PoolCounts, v *indexedVolume) *int {
+	if v.flags.Has(poolmessages.FlagExternal) {
+		return &c.External
 	}
-	return &c.managed
+	return &c.Managed
 }
 
 func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
@@ -261,9 +225,11 @@ func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 	}
 	s := &indexedSnapshot{
 		version: version, size: o.Status.Size.Value(), volume: o.Spec.VolumeName, pool: x.word(o.Spec.PoolName), id: o.Status.ID,
-		flags: flagged(o.Spec.Management == v1alpha1.External, flagExternal) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
-			flagged(unfinishedSnapshot(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.SnapshotReady, flagReady) |
-			flagged(o.Status.State == v1alpha1.SnapshotFailed, flagFailed),
+		flags: poolmessages.FlagIf(o.Spec.Management == v1alpha1.External, poolmessages.FlagExternal) |
+			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
+			poolmessages.FlagIf(unfinishedSnapshot(o), poolmessages.FlagUnfinished) |
+			poolmessages.FlagIf(o.Status.State == v1alpha1.SnapshotReady, poolmessages.FlagReady) |
+			poolmessages.FlagIf(o.Status.State == v1alpha1.SnapshotFailed, poolmessages.FlagFailed),
 		group: hashOf(o.Status.GroupID),
 	}
 	if o.Status.CreationTime != nil {
@@ -288,58 +254,61 @@ func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 	a := &indexedAttachment{
 		version: version, created: o.CreationTimestamp.Unix(), volume: o.Spec.VolumeName, node: x.word(o.Spec.NodeName),
 		pool: x.word(o.Spec.PoolName), server: x.word(o.Status.ServerID), address: x.word(o.Status.Address),
-		flags: flagged(o.Spec.Shared, flagShared) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
-			flagged(unfinishedAttachment(o), flagUnfinished) |
-			flagged(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending, flagReady) |
-			flagged(o.Status.State == v1alpha1.AttachmentFailed, flagFailed) | flagged(o.Spec.Protocol == v1alpha1.ISCSI, flagISCSI),
+		flags: poolmessages.FlagIf(o.Spec.Shared, poolmessages.FlagShared) |
+			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
+			poolmessages.FlagIf(unfinishedAttachment(o), poolmessages.FlagUnfinished) |
+			poolmessages.FlagIf(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending,
+				poolmessages.FlagReady) |
+			poolmessages.FlagIf(o.Status.State == v1alpha1.AttachmentFailed, poolmessages.FlagFailed) |
+			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.ISCSI, poolmessages.FlagISCSI),
 		reached: cmp.Or(o.Status.Export, x.word(o.Status.Portal)), target: x.word(o.Status.Target), lun: lunOf(o),
 	}
 	if before != nil {
 		x.leaveAttachment(o.Name, before)
 	}
 	x.attachmentsOf[a.volume] = append(x.attachmentsOf[a.volume], o.Name)
-	x.pool(a.pool).counts.attachments++
+	x.pool(a.pool).counts.Attachments++
 	x.attachments[o.Name] = a
 	return true
 }
 
 // drop forgets a resource. It returns the pool that it was on.
-func (x *index) drop(g *gone) (pool string) {
-	key := goneResource{g.kind, g.name}
-	if _, ok := x.deleted[key]; ok && !g.byTask {
+func (x *index) drop(g *poolmessages.Gone) (pool string) {
+	key := goneResource{g.Kind, g.Name}
+	if _, ok := x.deleted[key]; ok && !g.ByTask {
 		delete(x.deleted, key)
 		return "" // a task has said so before, and there may be another one of this name
 	}
 	known, version := false, uint64(0)
-	switch g.kind {
-	case PoolVolumeKind:
-		if v := x.volumes[g.name]; v != nil {
+	switch g.Kind {
+	case poolmessages.PoolVolumeKind:
+		if v := x.volumes[g.Name]; v != nil {
 			known, version, pool = true, v.version, v.pool
-			x.leave(g.name, v)
-			delete(x.volumes, g.name)
-			x.volumeNames.remove(g.name)
+			x.leave(g.Name, v)
+			delete(x.volumes, g.Name)
+			x.volumeNames.remove(g.Name)
 		}
-	case PoolSnapshotKind:
-		if s := x.snapshots[g.name]; s != nil {
+	case poolmessages.PoolSnapshotKind:
+		if s := x.snapshots[g.Name]; s != nil {
 			known, version, pool = true, s.version, s.pool
-			x.leaveSnapshot(g.name, s)
-			delete(x.snapshots, g.name)
-			x.snapshotNames.remove(g.name)
+			x.leaveSnapshot(g.Name, s)
+			delete(x.snapshots, g.Name)
+			x.snapshotNames.remove(g.Name)
 		}
-	case PoolAttachmentKind:
-		if a := x.attachments[g.name]; a != nil {
+	case poolmessages.PoolAttachmentKind:
+		if a := x.attachments[g.Name]; a != nil {
 			known, version, pool = true, a.version, a.pool
-			x.leaveAttachment(g.name, a)
-			delete(x.attachments, g.name)
+			x.leaveAttachment(g.Name, a)
+			delete(x.attachments, g.Name)
 		}
-	case PoolKind:
-		x.pool(g.name).known = false
-		pool = g.name
+	case poolmessages.PoolKind:
+		x.pool(g.Name).known = false
+		pool = g.Name
 	}
-	if g.byTask && known {
+	if g.ByTask && known {
 		x.deleted[key] = version
 	}
-	if p := x.pools[pool]; p != nil && !p.known && p.counts == (poolCounts{}) {
+	if p := x.pools[pool]; p != nil && !p.known && p.counts == (poolmessages.PoolCounts{}) {
 		delete(x.pools, pool)
 	}
 	return pool
@@ -354,14 +323,14 @@ func (x *index) leaveSnapshot(name string, s *indexedSnapshot) {
 // leaveAttachment takes an attachment away from its volume and its pool.
 func (x *index) leaveAttachment(name string, a *indexedAttachment) {
 	without(x.attachmentsOf, a.volume, name)
-	x.pool(a.pool).counts.attachments--
+	x.pool(a.pool).counts.Attachments--
 }
 
 // countSnapshot counts a snapshot.
-func countSnapshot(c *poolCounts, f flags, n int) {
-	c.snapshots += n
-	if !f.has(flagExternal) {
-		c.managedSnapshots += n
+func countSnapshot(c *poolmessages.PoolCounts, f poolmessages.Flags, n int) {
+	c.Snapshots += n
+	if !f.Has(poolmessages.FlagExternal) {
+		c.ManagedSnapshots += n
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 func aVolume(name, pool string, version int) *v1alpha1.PoolVolume {
@@ -27,8 +28,8 @@ func TestIndexIgnoresWhatIsOlderThanATasksOwnWord(t *testing.T) {
 	x := newIndex()
 	grown := aVolume("a", "p", 12)
 	grown.Status.Capacity = resource.MustParse("2Gi")
-	x.see(&seen{object: grown, byTask: true})
-	if x.see(&seen{object: aVolume("a", "p", 11)}) {
+	x.see(&poolmessages.Seen{Object: grown, ByTask: true})
+	if x.see(&poolmessages.Seen{Object: aVolume("a", "p", 11)}) {
 		t.Error("a late watch event was taken over")
 	}
 	if got := x.volumes["a"].size; got != 2<<30 {
@@ -38,19 +39,19 @@ func TestIndexIgnoresWhatIsOlderThanATasksOwnWord(t *testing.T) {
 
 func TestIndexKeepsADeletedResourceDeleted(t *testing.T) {
 	x := newIndex()
-	x.see(&seen{object: aVolume("a", "p", 10)})
-	x.drop(&gone{kind: PoolVolumeKind, name: "a", byTask: true})
+	x.see(&poolmessages.Seen{Object: aVolume("a", "p", 10)})
+	x.drop(&poolmessages.Gone{Kind: poolmessages.PoolVolumeKind, Name: "a", ByTask: true})
 	late := aVolume("a", "p", 11)
 	late.DeletionTimestamp = &metav1.Time{}
-	if x.see(&seen{object: aVolume("a", "p", 10)}) || x.see(&seen{object: late}) || x.volumes["a"] != nil {
+	if x.see(&poolmessages.Seen{Object: aVolume("a", "p", 10)}) || x.see(&poolmessages.Seen{Object: late}) || x.volumes["a"] != nil {
 		t.Error("a late watch event brought a deleted volume back")
 	}
-	x.see(&seen{object: aVolume("a", "p", 20), byTask: true})
-	x.drop(&gone{kind: PoolVolumeKind, name: "a"})
+	x.see(&poolmessages.Seen{Object: aVolume("a", "p", 20), ByTask: true})
+	x.drop(&poolmessages.Gone{Kind: poolmessages.PoolVolumeKind, Name: "a"})
 	if x.volumes["a"] == nil {
 		t.Error("the late end of the first volume took the second one away")
 	}
-	x.drop(&gone{kind: PoolVolumeKind, name: "a"})
+	x.drop(&poolmessages.Gone{Kind: poolmessages.PoolVolumeKind, Name: "a"})
 	if x.volumes["a"] != nil || len(x.deleted) != 0 || len(x.pools) != 0 {
 		t.Errorf("after the end of the second volume: %v, %v, %v", x.volumes, x.deleted, x.pools)
 	}
@@ -60,24 +61,24 @@ func TestIndexCountsWhatAPoolHas(t *testing.T) {
 	x := newIndex()
 	external := aVolume("b", "p", 2)
 	external.Spec.Management = v1alpha1.External
-	x.see(&seen{object: aVolume("a", "p", 1)})
-	x.see(&seen{object: external})
-	x.see(&seen{object: &v1alpha1.PoolSnapshot{
+	x.see(&poolmessages.Seen{Object: aVolume("a", "p", 1)})
+	x.see(&poolmessages.Seen{Object: external})
+	x.see(&poolmessages.Seen{Object: &v1alpha1.PoolSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "a", PoolName: "p"},
 	}})
-	x.see(&seen{object: &v1alpha1.PoolAttachment{
+	x.see(&poolmessages.Seen{Object: &v1alpha1.PoolAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a.n"}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "a", NodeName: "n", PoolName: "p"},
 	}})
-	want := poolCounts{managed: 1, external: 1, attachments: 1, snapshots: 1, managedSnapshots: 1}
+	want := poolmessages.PoolCounts{Managed: 1, External: 1, Attachments: 1, Snapshots: 1, ManagedSnapshots: 1}
 	if got := x.pools["p"].counts; got != want {
 		t.Errorf("the pool has %+v, want %+v", got, want)
 	}
 	external.Spec.Management = v1alpha1.Managed // imported
 	external.ResourceVersion = "3"
-	x.see(&seen{object: external.DeepCopy()})
-	x.drop(&gone{kind: PoolSnapshotKind, name: "s"})
-	x.drop(&gone{kind: PoolAttachmentKind, name: "a.n"})
-	if got, want := x.pools["p"].counts, (poolCounts{managed: 2}); got != want {
+	x.see(&poolmessages.Seen{Object: external.DeepCopy()})
+	x.drop(&poolmessages.Gone{Kind: poolmessages.PoolSnapshotKind, Name: "s"})
+	x.drop(&poolmessages.Gone{Kind: poolmessages.PoolAttachmentKind, Name: "a.n"})
+	if got, want := x.pools["p"].counts, (poolmessages.PoolCounts{Managed: 2}); got != want {
 		t.Errorf("afterwards the pool has %+v, want %+v", got, want)
 	}
 }
@@ -87,14 +88,16 @@ func TestIndexMovesWhatHasTheNameOfAnother(t *testing.T) {
 	x := newIndex()
 	for i, of := range []string{"a", "b"} {
 		meta := metav1.ObjectMeta{Name: "s", ResourceVersion: strconv.Itoa(i + 1)}
-		x.see(&seen{object: &v1alpha1.PoolSnapshot{ObjectMeta: meta, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: of, PoolName: "p" + of}}})
-		x.see(&seen{object: &v1alpha1.PoolAttachment{ObjectMeta: meta, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: of, PoolName: "p" + of}}})
+		x.see(&poolmessages.Seen{Object: &v1alpha1.PoolSnapshot{ObjectMeta: meta,
+			Spec: v1alpha1.PoolSnapshotSpec{VolumeName: of, PoolName: "p" + of}}})
+		x.see(&poolmessages.Seen{Object: &v1alpha1.PoolAttachment{ObjectMeta: meta,
+			Spec: v1alpha1.PoolAttachmentSpec{VolumeName: of, PoolName: "p" + of}}})
 	}
 	if len(x.snapshotsOf["a"])+len(x.attachmentsOf["a"]) != 0 || len(x.snapshotsOf["b"]) != 1 || len(x.attachmentsOf["b"]) != 1 {
 		t.Errorf("snapshots %v, attachments %v", x.snapshotsOf, x.attachmentsOf)
 	}
-	want := poolCounts{attachments: 1, snapshots: 1, managedSnapshots: 1}
-	if got := x.counts("pb"); got != want || x.counts("pa") != (poolCounts{}) {
+	want := poolmessages.PoolCounts{Attachments: 1, Snapshots: 1, ManagedSnapshots: 1}
+	if got := x.counts("pb"); got != want || x.counts("pa") != (poolmessages.PoolCounts{}) {
 		t.Errorf("the pools have %+v and %+v", x.counts("pa"), got)
 	}
 }
@@ -102,7 +105,7 @@ func TestIndexMovesWhatHasTheNameOfAnother(t *testing.T) {
 func TestIndexPages(t *testing.T) {
 	x := newIndex()
 	for i := range 10 {
-		x.see(&seen{object: aVolume(fmt.Sprint("v", i), "p", 1)})
+		x.see(&poolmessages.Seen{Object: aVolume(fmt.Sprint("v", i), "p", 1)})
 	}
 	var all []string
 	for page := (pools.Page{Limit: 3}); ; {
@@ -115,8 +118,8 @@ func TestIndexPages(t *testing.T) {
 		}
 		page.After = all[len(all)-1]
 		if len(all) == 6 { // between the pages one goes and one comes
-			x.drop(&gone{kind: PoolVolumeKind, name: "v7"})
-			x.see(&seen{object: aVolume("v61", "p", 1)})
+			x.drop(&poolmessages.Gone{Kind: poolmessages.PoolVolumeKind, Name: "v7"})
+			x.see(&poolmessages.Seen{Object: aVolume("v61", "p", 1)})
 		}
 	}
 	if got, want := fmt.Sprint(all), "[v0 v1 v2 v3 v4 v5 v6 v61 v8 v9]"; got != want {
@@ -132,7 +135,7 @@ func TestIndexIsSmall(t *testing.T) {
 	for i := range volumes {
 		v.Name, v.Spec.PoolName = fmt.Sprintf("pvc-%08x-0000-4000-8000-%012x", i, i), fmt.Sprint("pool-", i%20)
 		v.Status.ID = fmt.Sprintf("volume-%08x", i)
-		x.see(&seen{object: v})
+		x.see(&poolmessages.Seen{Object: v})
 	}
 	if got := heapInUse() - before; got > 25<<20 {
 		t.Errorf("%d volumes take %d MiB", volumes, got>>20)

@@ -38,23 +38,23 @@ func onDevice(v *v1alpha1.PoolVolume) bool {
 const defaultHeadroom = 0.1
 
 // promiseOnce: a pool on a node promises what it has, without the headroom, and once at most.
-func promiseOnce(f *poolIs, on *v1alpha1.LocalPool, disk array.Disk) {
-	f.uuid, f.disk = on.UUID, disk
-	f.headroom = int64(share(on.Headroom, defaultHeadroom) * float64(f.on.Total))
-	if f.overcommit == 0 || f.overcommit > 1 {
-		f.overcommit = 1
+func promiseOnce(f *poolmessages.PoolReport, on *v1alpha1.LocalPool, disk array.Disk) {
+	f.UUID, f.Disk = on.UUID, disk
+	f.Headroom = int64(share(on.Headroom, defaultHeadroom) * float64(f.On.Total))
+	if f.Overcommit == 0 || f.Overcommit > 1 {
+		f.Overcommit = 1
 	}
 }
 
 // groups returns the pools of a class that may take a volume, the best first. Pools of the other kind take none.
-func (k *classes) groups(c *v1alpha1.PoolClass, m *poolmessages.ReservePool) (groups [][]*poolIs, err error) {
+func (k *classes) groups(c *v1alpha1.PoolClass, m *poolmessages.ReservePool) (groups [][]*poolmessages.PoolReport, err error) {
 	wants := m.Kind
 	if wants == "" {
 		wants = pools.KindArray
 	}
-	var all []*poolIs
+	var all []*poolmessages.PoolReport
 	for _, p := range k.members(c.Name) {
-		if p.kind == wants && (m.Pool == "" || p.name == m.Pool) {
+		if p.Kind == wants && (m.Pool == "" || p.Name == m.Pool) {
 			all = append(all, p)
 		}
 	}
@@ -63,12 +63,12 @@ func (k *classes) groups(c *v1alpha1.PoolClass, m *poolmessages.ReservePool) (gr
 			fmt.Sprintf("the source is in pool %s, which is none of PoolClass %s", m.Pool, c.Name))
 	}
 	if len(m.Near) == 0 {
-		return [][]*poolIs{all}, nil
+		return [][]*poolmessages.PoolReport{all}, nil
 	}
 	for _, near := range m.Near {
-		var group []*poolIs
-		all = slices.DeleteFunc(all, func(p *poolIs) bool {
-			taken := slices.Contains(near, p.uuid)
+		var group []*poolmessages.PoolReport
+		all = slices.DeleteFunc(all, func(p *poolmessages.PoolReport) bool {
+			taken := slices.Contains(near, p.UUID)
 			if taken {
 				group = append(group, p)
 			}
@@ -83,22 +83,23 @@ func (k *classes) groups(c *v1alpha1.PoolClass, m *poolmessages.ReservePool) (gr
 
 // candidateFor is a pool for the allocator, which refuses what its disk cannot do. declining: it may be one whose array has
 // refused such volumes.
-func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolIs, m *poolmessages.ReservePool, declining bool) pools.Candidate {
+func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolmessages.PoolReport, m *poolmessages.ReservePool,
+	declining bool) pools.Candidate {
 	one := k.candidate(p, m.Volume)
 	switch {
 	case one.Refuses != "":
 		return one
-	case p.kind == pools.KindArray:
+	case p.Kind == pools.KindArray:
 		one.Refuses = lacks(p, c, m, declining)
 		return one
 	}
 	switch {
-	case c.Spec.Enforcement == v1alpha1.Strict && !p.disk.HardLimit:
-		one.Refuses = noHardLimit(c.Name, p.disk)
-	case m.Block && !p.disk.Block:
-		one.Refuses = fmt.Sprintf("its volumes are directories (backend %s), and no block devices", p.disk.Backend)
-	case m.Copy && !p.disk.Copies:
-		one.Refuses = noCopies(p.disk)
+	case c.Spec.Enforcement == v1alpha1.Strict && !p.Disk.HardLimit:
+		one.Refuses = noHardLimit(c.Name, p.Disk)
+	case m.Block && !p.Disk.Block:
+		one.Refuses = fmt.Sprintf("its volumes are directories (backend %s), and no block devices", p.Disk.Backend)
+	case m.Copy && !p.Disk.Copies:
+		one.Refuses = noCopies(p.Disk)
 	}
 	return one
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // With the volume binding mode WaitForFirstConsumer the scheduler chooses the node of a claim, writes it into an
@@ -60,16 +61,16 @@ func (t *task) near(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolu
 		}
 	}
 	last := p.Status.Local.Node
-	at, err := actors.Ask(ctx, t.Root, t.Supervisor(), &findDisk{uuid: p.Spec.Local.UUID, last: last})
+	at, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.FindDisk{UUID: p.Spec.Local.UUID, Last: last})
 	switch {
 	case err == nil:
-		last = at.node
+		last = at.Node
 	case errors.Is(err, array.ErrNodeAway):
-		at.node = last
+		at.Node = last
 	case !errors.Is(err, array.ErrDiskAway):
 		return err
 	}
-	return &onOtherNode{volume: v.Name, node: at.node, error: problemf(volume.ErrNoSpace,
+	return &onOtherNode{volume: v.Name, node: at.Node, error: problemf(volume.ErrNoSpace,
 		"the data of volume %s are on a disk of node %s, and the pod was to run on another one; it can run on %s alone", v.Name, last, last)}
 }
 
@@ -106,9 +107,9 @@ func (t *task) whereabouts(ctx context.Context, v *v1alpha1.PoolVolume) string {
 	if v.Spec.Protocol != v1alpha1.Local {
 		return ""
 	}
-	at, err := actors.Ask(ctx, t.Root, t.Supervisor(), &findDisk{uuid: t.uuidOf(v.Spec.PoolName)})
+	at, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.FindDisk{UUID: t.uuidOf(v.Spec.PoolName)})
 	if err != nil {
 		return ", on a disk that has gone away since"
 	}
-	return ", on a disk of node " + at.node + ", where its pods run"
+	return ", on a disk of node " + at.Node + ", where its pods run"
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/testing/local/fake"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // scheduled makes a claim that wants data back and for which the scheduler has chosen a node. It returns the claim as
@@ -152,7 +153,7 @@ func TestClaimIsNotLed(t *testing.T) {
 
 		// The API server takes no patch.
 		h.kube.refusing(func(key kubeKey) error {
-			if key.kind != PersistentVolumeClaimKind {
+			if key.kind != poolmessages.PersistentVolumeClaimKind {
 				return nil
 			}
 			return apierrors.NewForbidden(h.kube.resource(key), key.name, errors.New("no right"))
@@ -172,7 +173,7 @@ func TestClaimIsNotLed(t *testing.T) {
 func TestClaimThatHasChangedIsNotLed(t *testing.T) {
 	inLed(t, func(h *testPools, _, _ *fake.Node) {
 		h.kube.refusing(func(key kubeKey) error {
-			if key.kind != PersistentVolumeClaimKind {
+			if key.kind != poolmessages.PersistentVolumeClaimKind {
 				return nil
 			}
 			return apierrors.NewConflict(h.kube.resource(key), key.name, errors.New("changed"))

@@ -17,7 +17,7 @@ func (a *admission) find(m *poolmessages.FindVolume) {
 		return
 	}
 	v := a.volumes[m.Name]
-	if v != nil && v.flags.has(flagRetained) {
+	if v != nil && v.flags.Has(poolmessages.FlagRetained) {
 		m.Fail(fmt.Errorf("%w: volume %s is retained, because its claim was deleted", volume.ErrNotFound, m.Name))
 		return
 	}
@@ -37,12 +37,12 @@ func (a *admission) find(m *poolmessages.FindVolume) {
 // describe returns a volume as those who ask know it.
 func (x *index) describe(name string, v *indexedVolume) pools.Volume {
 	found := pools.Volume{
-		ID: name, Size: v.size, Class: v.class, Pool: v.pool, Block: v.flags.has(flagBlock), Protocol: pools.NFS, FSType: v.fsType,
+		ID: name, Size: v.size, Class: v.class, Pool: v.pool, Block: v.flags.Has(poolmessages.FlagBlock), Protocol: pools.NFS, FSType: v.fsType,
 	}
 	switch {
-	case v.flags.has(flagISCSI):
+	case v.flags.Has(poolmessages.FlagISCSI):
 		found.Protocol = pools.ISCSI
-	case v.flags.has(flagLocal):
+	case v.flags.Has(poolmessages.FlagLocal):
 		found.Protocol, found.On = pools.Local, x.uuidOf(v.pool)
 	}
 	if v.source != nil {
@@ -59,7 +59,7 @@ func (x *index) describe(name string, v *indexedVolume) pools.Volume {
 func (x *index) volumePage(kind pools.Kind, page pools.Page) (got poolmessages.VolumePage) {
 	for _, name := range after(&x.volumeNames, x.volumes, page.After) {
 		v := x.volumes[name]
-		if v.id == "" || kind != "" && v.kind() != kind || v.flags.has(flagRetained) {
+		if v.id == "" || kind != "" && v.kind() != kind || v.flags.Has(poolmessages.FlagRetained) {
 			continue
 		}
 		if page.Limit > 0 && len(got.Volumes) == page.Limit {
@@ -108,7 +108,7 @@ func (x *index) snapshotPage(kind pools.Kind, which pools.SnapshotSelection, pag
 			break
 		}
 		got.Snapshots = append(got.Snapshots, pools.Snapshot{
-			ID: name, Volume: s.volume, Size: s.size, Created: time.Unix(s.created, 0).UTC(), Ready: s.flags.has(flagReady),
+			ID: name, Volume: s.volume, Size: s.size, Created: time.Unix(s.created, 0).UTC(), Ready: s.flags.Has(poolmessages.FlagReady),
 		})
 	}
 	return got

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // An array lets in to a volume over NFS what comes from the address of the node's server record. When a node
@@ -16,9 +17,9 @@ func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
 	if len(n.Spec.Addresses) == 0 {
 		return
 	}
-	before, now := o.index.nodes[n.Name], nodeAt{address: n.Spec.Addresses[0], iqn: n.Spec.IQN}
+	before, now := o.index.nodes[n.Name], poolmessages.NodeAddress{Address: n.Spec.Addresses[0], IQN: n.Spec.IQN}
 	o.index.nodes[o.index.word(n.Name)] = now
-	if now.address == before.address || !o.listed {
+	if now.Address == before.Address || !o.listed {
 		return
 	}
 	for name, a := range o.index.attachments {
@@ -30,8 +31,9 @@ func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
 
 // moved reports whether a volume is attached for an address that its node does not have any more.
 func (x *index) moved(a *indexedAttachment) bool {
-	address := x.nodes[a.node].address
-	return a.address != "" && address != "" && a.address != address && a.flags.has(flagReady) && !a.flags.has(flagDeleting)
+	address := x.nodes[a.node].Address
+	return a.address != "" && address != "" && a.address != address && a.flags.Has(poolmessages.FlagReady) &&
+		!a.flags.Has(poolmessages.FlagDeleting)
 }
 
 // nodeHasMoved is moved by what the API server says now.

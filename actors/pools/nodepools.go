@@ -14,46 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
-
-// The Pools of nodes' disks are made when a node tells of a disk for the first time. One that a person deletes is
-// made anew, if a node still has the disk.
-
-type (
-	// wantedPool asks what is to be done for the Pool of a disk. Task -> supervisor.
-	wantedPool struct {
-		uuid string
-		messages.Reply[poolWork]
-	}
-	// staleLabels asks which topology labels of a node are those of disks that other nodes have. Task -> supervisor.
-	staleLabels struct {
-		node string
-		messages.Reply[[]string]
-	}
-)
-
-// poolWork is what is to be done for the Pool of a disk: nothing, where class is empty.
-type poolWork struct {
-	node  string
-	disk  local.Pool
-	class string
-	// pool is the Pool that there is, which gets the class; empty where one is to be made.
-	pool string
-}
 
 // settleDisk lets the Pool of a disk be made, or get the class that the node says.
 func (o *owner) settleDisk(uuid string) {
-	if o.listed && o.wantedPool(uuid).class != "" {
+	if o.listed && o.wantedPool(uuid).Class != "" {
 		o.goOn(keyOf(kindDisk, uuid))
 	}
 }
 
 // wantedPool decides what is to be done for the Pool of a disk. A pool with volumes keeps its class.
-func (o *owner) wantedPool(uuid string) (work poolWork) {
+func (o *owner) wantedPool(uuid string) (work poolmessages.PoolWork) {
 	node := o.disks.holder(uuid)
 	if node == "" {
 		return work
@@ -61,15 +35,15 @@ func (o *owner) wantedPool(uuid string) (work poolWork) {
 	disk := o.disks.daemons[node].pools[uuid]
 	names := slices.Sorted(maps.Keys(o.disks.pools[uuid]))
 	if len(names) == 0 {
-		return poolWork{node: node, disk: disk, class: disk.Class}
+		return poolmessages.PoolWork{Node: node, Disk: disk, Class: disk.Class}
 	}
 	p := o.pools[names[0]]
 	switch {
 	case len(names) > 1, p.DeletionTimestamp != nil:
 	case p.Spec.ClassName == disk.Class:
 		delete(o.disks.told, uuid)
-	case o.index.counts(p.Name) == poolCounts{}:
-		return poolWork{node: node, disk: disk, class: disk.Class, pool: p.Name}
+	case o.index.counts(p.Name) == poolmessages.PoolCounts{}:
+		return poolmessages.PoolWork{Node: node, Disk: disk, Class: disk.Class, Pool: p.Name}
 	case o.disks.told[uuid] != disk.Class:
 		o.disks.told[uuid] = disk.Class
 		o.warnPool(p.Name, "OtherClass", fmt.Sprintf("node %s wants %s in PoolClass %s; the pool has volumes, and stays in PoolClass %s",
@@ -87,14 +61,14 @@ func (o *owner) warnPool(name, reason, text string) {
 
 // finishDisk makes the Pool of a disk, or changes its class.
 func (t *task) finishDisk(ctx context.Context) error {
-	work, err := actors.Ask(ctx, t.Root, t.Supervisor(), &wantedPool{uuid: t.name})
+	work, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.WantedPool{UUID: t.name})
 	switch {
-	case err != nil || work.class == "":
+	case err != nil || work.Class == "":
 		return err
-	case work.pool != "":
+	case work.Pool != "":
 		return t.changeClass(ctx, work)
 	}
-	name := pools.LocalPoolName(work.class, t.name)
+	name := pools.LocalPoolName(work.Class, t.name)
 	p := &v1alpha1.Pool{}
 	found, err := t.read(ctx, name, p)
 	if err != nil {
@@ -102,34 +76,34 @@ func (t *task) finishDisk(ctx context.Context) error {
 	}
 	if found {
 		if p.Spec.Local == nil || p.Spec.Local.UUID != t.name {
-			t.warn(p, "NameTaken", fmt.Errorf("the Pool of the disk %s of node %s would have this name; make one by hand", t.name, work.node))
+			t.warn(p, "NameTaken", fmt.Errorf("the Pool of the disk %s of node %s would have this name; make one by hand", t.name, work.Node))
 			return nil
 		}
 		t.note(p)
 		return nil
 	}
 	*p = v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PoolSpec{
-		ClassName: work.class, Overcommit: "1", Local: &v1alpha1.LocalPool{UUID: t.name},
+		ClassName: work.Class, Overcommit: "1", Local: &v1alpha1.LocalPool{UUID: t.name},
 	}}
 	if err := t.create(ctx, p); err != nil {
 		return err
 	}
-	t.tell(p, "Created", fmt.Sprintf("node %s has it at %s", work.node, work.disk.Path))
+	t.tell(p, "Created", fmt.Sprintf("node %s has it at %s", work.Node, work.Disk.Path))
 	return nil
 }
 
 // changeClass puts an empty pool into the class that its node says.
-func (t *task) changeClass(ctx context.Context, work poolWork) error {
+func (t *task) changeClass(ctx context.Context, work poolmessages.PoolWork) error {
 	p := &v1alpha1.Pool{}
-	found, err := t.read(ctx, work.pool, p)
+	found, err := t.read(ctx, work.Pool, p)
 	if err != nil || !found || p.DeletionTimestamp != nil {
 		return err
 	}
 	before := p.Spec.ClassName
-	if err := t.writeSpec(ctx, p, func() { p.Spec.ClassName = work.class }); err != nil {
+	if err := t.writeSpec(ctx, p, func() { p.Spec.ClassName = work.Class }); err != nil {
 		return err
 	}
-	t.tell(p, "ClassChanged", fmt.Sprintf("node %s wants it in PoolClass %s; it was in %s, and has no volumes", work.node, work.class, before))
+	t.tell(p, "ClassChanged", fmt.Sprintf("node %s wants it in PoolClass %s; it was in %s, and has no volumes", work.Node, work.Class, before))
 	return nil
 }
 
@@ -178,7 +152,7 @@ func (d *daemon) tells(uuid string) bool {
 
 // finishLabels removes the labels of disks from a node that another node has: the scheduler would place pods on both.
 func (t *task) finishLabels(ctx context.Context) error {
-	stale, err := actors.Ask(ctx, t.Root, t.Supervisor(), &staleLabels{node: t.name})
+	stale, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.StaleLabels{Node: t.name})
 	if err != nil || len(stale) == 0 {
 		return err
 	}

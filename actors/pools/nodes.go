@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // nodes are the nodes of the cluster, by name. The PoolNode of one that has left the cluster is deleted
@@ -24,7 +25,7 @@ type nodeKnown struct {
 	version uint64
 }
 
-var nodeGVK = schema.GroupVersionKind{Version: "v1", Kind: NodeKind}
+var nodeGVK = schema.GroupVersionKind{Version: "v1", Kind: poolmessages.NodeKind}
 
 // errNodeStays says that a PoolNode is not to be deleted.
 var errNodeStays = errors.New("the node is in the cluster")
@@ -50,12 +51,12 @@ func (o *owner) nodeSeen(object client.Object) {
 }
 
 // nodeOf returns the node that a resource which is gone was about.
-func (o *owner) nodeOf(m *gone) string {
-	switch m.kind {
-	case NodeKind, PoolNodeKind:
-		return m.name
-	case PoolAttachmentKind:
-		if a := o.index.attachments[m.name]; a != nil {
+func (o *owner) nodeOf(m *poolmessages.Gone) string {
+	switch m.Kind {
+	case poolmessages.NodeKind, poolmessages.PoolNodeKind:
+		return m.Name
+	case poolmessages.PoolAttachmentKind:
+		if a := o.index.attachments[m.Name]; a != nil {
 			return a.node
 		}
 	}
@@ -63,16 +64,16 @@ func (o *owner) nodeOf(m *gone) string {
 }
 
 // nodeGone notes that an object of a node is gone.
-func (o *owner) nodeGone(m *gone, node string) {
+func (o *owner) nodeGone(m *poolmessages.Gone, node string) {
 	n, known := o.nodes[node]
 	if !known {
 		return
 	}
-	switch m.kind {
-	case NodeKind:
+	switch m.Kind {
+	case poolmessages.NodeKind:
 		n.core = false
-		o.labelsSeen(m.name, nil)
-	case PoolNodeKind:
+		o.labelsSeen(m.Name, nil)
+	case poolmessages.PoolNodeKind:
 		n.ours, n.version = false, 0
 		delete(o.index.nodes, node)
 	}

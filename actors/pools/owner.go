@@ -14,9 +14,6 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// classesName is the name of the single actor that knows all classes.
-const classesName = "classes"
-
 // errStarting answers calls before all resources are known.
 var errStarting = fmt.Errorf("%w: the controller is starting and reads the resources", volume.ErrUnavailable)
 
@@ -55,7 +52,7 @@ func newOwner(env *environment) *owner {
 // Start spawns the actor of the classes, and the one that looks for volumes without a claim.
 func (o *owner) Start(s *actors.Supervisor) {
 	o.supervisor = s
-	s.Spawn(classesName, classesProps(o.environment))
+	s.Spawn(poolmessages.ClassesName, classesProps(o.environment))
 	s.Spawn(unclaimedName, unclaimedProps(o.environment))
 }
 
@@ -139,7 +136,8 @@ func (o *owner) Sleep(id volume.ID, _ any) {
 }
 
 // resourceOf has the resources of actors' kinds.
-var resourceOf = map[string]string{kindVolume: PoolVolumeKind, kindSnapshot: PoolSnapshotKind, kindAttachment: PoolAttachmentKind}
+var resourceOf = map[string]string{kindVolume: poolmessages.PoolVolumeKind, kindSnapshot: poolmessages.PoolSnapshotKind,
+	kindAttachment: poolmessages.PoolAttachmentKind}
 
 // settle forgets what was admitted for a resource without an actor.
 func (o *owner) settle(id volume.ID) {
@@ -151,46 +149,46 @@ func (o *owner) settle(id volume.ID) {
 // Receive handles what concerns all resources.
 func (o *owner) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *seen:
+	case *poolmessages.Seen:
 		o.see(m)
-	case *gone:
+	case *poolmessages.Gone:
 		o.drop(m)
-	case *listed:
+	case *poolmessages.Listed:
 		o.begin()
-	case *countPool:
-		m.Send(o.index.counts(m.name), nil)
-	case *listPool:
-		m.Send(o.index.contents(m.name), nil)
-	case *nodePools:
+	case *poolmessages.CountPool:
+		m.Send(o.index.counts(m.Name), nil)
+	case *poolmessages.ListPool:
+		m.Send(o.index.contents(m.Name), nil)
+	case *poolmessages.NodePools:
 		o.toldOf(m)
-	case *nodeAway:
+	case *poolmessages.NodeAway:
 		o.left(m)
-	case *poolWarning:
-		o.warnPool(m.pool, m.reason, m.text)
-	case *findDisk:
-		m.Send(o.disks.find(m.uuid, m.last))
-	case *wantedPool:
-		m.Send(o.wantedPool(m.uuid), nil)
-	case *staleLabels:
-		m.Send(o.staleLabels(m.node), nil)
-	case *takePlace:
+	case *poolmessages.WarnPool:
+		o.warnPool(m.Pool, m.Reason, m.Text)
+	case *poolmessages.FindDisk:
+		m.Send(o.disks.find(m.UUID, m.Last))
+	case *poolmessages.WantedPool:
+		m.Send(o.wantedPool(m.UUID), nil)
+	case *poolmessages.StaleLabels:
+		m.Send(o.staleLabels(m.Node), nil)
+	case *poolmessages.TakePlace:
 		m.Send(o.takePlace(m), nil)
-	case *mayDelete:
+	case *poolmessages.MayDelete:
 		o.answerMayDelete(m)
-	case *findRequested:
-		m.Send(o.index.requested[m.request], nil)
-	case *listClaimed:
+	case *poolmessages.FindRequested:
+		m.Send(o.index.requested[m.Request], nil)
+	case *poolmessages.ListClaimed:
 		if o.answers(m) {
-			m.Send(o.index.claimedPage(m.after), nil)
+			m.Send(o.index.claimedPage(m.After), nil)
 		}
-	case *listRetained:
-		m.Send(o.index.retainedOf(m.namespace), nil)
-	case *claimDisk:
+	case *poolmessages.ListRetained:
+		m.Send(o.index.retainedOf(m.Namespace), nil)
+	case *poolmessages.ClaimDisk:
 		if o.answers(m) {
 			m.Send(o.index.claimDisk(m), nil)
 		}
-	case *mayGoOn:
-		m.Send(struct{}{}, o.admission.mayFinish(m.attachment))
+	case *poolmessages.MayAttach:
+		m.Send(struct{}{}, o.admission.mayFinish(m.Attachment))
 	case *poolmessages.FindVolume:
 		if o.answers(m) {
 			o.admission.find(m)
@@ -217,21 +215,21 @@ func (o *owner) answers(m messages.Failer) bool {
 }
 
 // see takes over what a resource is, and lets what is unfinished go on.
-func (o *owner) see(m *seen) {
-	if c, ok := m.object.(*metav1.PartialObjectMetadata); ok && c.Kind == PersistentVolumeClaimKind {
+func (o *owner) see(m *poolmessages.Seen) {
+	if c, ok := m.Object.(*metav1.PartialObjectMetadata); ok && c.Kind == poolmessages.PersistentVolumeClaimKind {
 		o.claimSeen(c)
 		return
 	}
-	if pv, ok := m.object.(*corev1.PersistentVolume); ok {
+	if pv, ok := m.Object.(*corev1.PersistentVolume); ok {
 		o.boundSeen(pv)
 		return
 	}
-	o.nodeSeen(m.object)
-	retained := o.isRetained(m.object)
+	o.nodeSeen(m.Object)
+	retained := o.isRetained(m.Object)
 	if !o.index.see(m) {
 		return
 	}
-	switch object := m.object.(type) {
+	switch object := m.Object.(type) {
 	case *v1alpha1.PoolVolume:
 		o.volumeSeen(object)
 		o.tellRetention(object, retained)
@@ -239,54 +237,54 @@ func (o *owner) see(m *seen) {
 		o.seePool(object)
 		return
 	case *v1alpha1.PoolClass:
-		o.Root.Send(o.Single(classesName), &classSeen{object})
+		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.ClassSeen{Object: object})
 		o.lookAtClass(object)
 		return
 	}
-	if id, ok := o.index.unfinished(kindOf(m.object), m.object.GetName()); ok {
+	if id, ok := o.index.unfinished(kindOf(m.Object), m.Object.GetName()); ok {
 		o.goOn(id)
 	}
 }
 
 // drop forgets a resource, of which a pool or a class that is being deleted may have waited for the end.
-func (o *owner) drop(m *gone) {
-	switch m.kind {
-	case PersistentVolumeClaimKind:
-		o.claimGone(m.name)
+func (o *owner) drop(m *poolmessages.Gone) {
+	switch m.Kind {
+	case poolmessages.PersistentVolumeClaimKind:
+		o.claimGone(m.Name)
 		return
-	case PersistentVolumeKind:
-		o.bound.drop(m.name)
+	case poolmessages.PersistentVolumeKind:
+		o.bound.drop(m.Name)
 		return
 	}
 	node := o.nodeOf(m)
 	pool := o.index.drop(m)
 	o.nodeGone(m, node)
-	switch m.kind {
-	case PoolKind:
-		delete(o.pools, m.name)
-		o.uuids.Delete(m.name)
+	switch m.Kind {
+	case poolmessages.PoolKind:
+		delete(o.pools, m.Name)
+		o.uuids.Delete(m.Name)
 		for uuid := range o.disks.pools {
-			if o.disks.pools[uuid][m.name] {
-				defer o.poolOfDiskGone(uuid, m.name)
+			if o.disks.pools[uuid][m.Name] {
+				defer o.poolOfDiskGone(uuid, m.Name)
 			}
 		}
-		o.places.leave(m.name)
-		o.supervisor.Tell(keyOf(kindPool, m.name), &poolEnds{})
-		o.Root.Send(o.Single(classesName), &poolGone{m.name})
-	case PoolClassKind:
-		o.Root.Send(o.Single(classesName), &classGone{m.name})
+		o.places.leave(m.Name)
+		o.supervisor.Tell(keyOf(kindPool, m.Name), &poolmessages.PoolEnds{})
+		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.PoolGone{Name: m.Name})
+	case poolmessages.PoolClassKind:
+		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.ClassGone{Name: m.Name})
 	default:
-		if m.kind == PoolVolumeKind && pool != "" {
-			delete(o.claims.behind, m.name)
-			o.Root.Send(o.Single(classesName), &retainedNot{m.name})
-			o.Root.Send(o.Single(classesName), &poolmessages.ReleasePool{Volume: m.name, Gone: true})
+		if m.Kind == poolmessages.PoolVolumeKind && pool != "" {
+			delete(o.claims.behind, m.Name)
+			o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.VolumeNotRetained{Name: m.Name})
+			o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.ReleasePool{Volume: m.Name, Gone: true})
 		}
 		if p := o.pools[pool]; p != nil && p.Spec.Local != nil {
 			o.look(p.Spec.Local.UUID, true) // it has more room now
 			o.settleDisk(p.Spec.Local.UUID)
 		}
 		if p := o.pools[pool]; p != nil && p.DeletionTimestamp != nil {
-			o.supervisor.Tell(keyOf(kindPool, pool), &poolLeft{counts: o.index.counts(pool)})
+			o.supervisor.Tell(keyOf(kindPool, pool), &poolmessages.PoolCountsChanged{Counts: o.index.counts(pool)})
 		}
 	}
 }
@@ -297,15 +295,15 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 		return
 	}
 	o.pools[p.Name] = p
-	member := &poolMember{pool: p.Name, class: p.Spec.ClassName, kind: kindOfPool(p)}
+	member := &poolmessages.PoolMember{Pool: p.Name, Class: p.Spec.ClassName, Kind: kindOfPool(p)}
 	if p.Spec.Local != nil {
-		member.uuid = p.Spec.Local.UUID
-		o.uuids.Store(p.Name, member.uuid)
+		member.UUID = p.Spec.Local.UUID
+		o.uuids.Store(p.Name, member.UUID)
 		defer o.poolOfDisk(p)
 	}
-	o.Root.Send(o.Single(classesName), member)
+	o.Root.Send(o.Single(poolmessages.ClassesName), member)
 	if id := keyOf(kindPool, p.Name); o.supervisor.IsAwake(id) {
-		o.supervisor.Tell(id, &poolSeen{object: p, counts: o.index.counts(p.Name)})
+		o.supervisor.Tell(id, &poolmessages.PoolSeen{Object: p, Counts: o.index.counts(p.Name)})
 	} else {
 		o.wakePool(p.Name)
 	}
@@ -314,7 +312,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 // wakePool starts the actor of a pool.
 func (o *owner) wakePool(name string) {
 	if p := o.pools[name]; p != nil && o.listed {
-		o.supervisor.Wake(keyOf(kindPool, name), nil, &poolSeen{object: p, counts: o.index.counts(p.Name)})
+		o.supervisor.Wake(keyOf(kindPool, name), nil, &poolmessages.PoolSeen{Object: p, Counts: o.index.counts(p.Name)})
 	}
 }
 
@@ -324,7 +322,7 @@ func (o *owner) begin() {
 		return
 	}
 	o.listed = true
-	o.Root.Send(o.Single(classesName), &listed{})
+	o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.Listed{})
 	o.places.remember(o.pools)
 	for name := range o.pools {
 		o.wakePool(name)
@@ -353,15 +351,15 @@ func (o *owner) goOn(id volume.ID) {
 // unfinished reports whether something is left to do for a resource.
 func (x *index) unfinished(kind, name string) (volume.ID, bool) {
 	switch kind {
-	case PoolVolumeKind:
+	case poolmessages.PoolVolumeKind:
 		v := x.volumes[name]
-		return keyOf(kindVolume, name), v != nil && v.flags.has(flagUnfinished)
-	case PoolSnapshotKind:
+		return keyOf(kindVolume, name), v != nil && v.flags.Has(poolmessages.FlagUnfinished)
+	case poolmessages.PoolSnapshotKind:
 		s := x.snapshots[name]
-		return keyOf(kindSnapshot, name), s != nil && s.flags.has(flagUnfinished)
-	case PoolAttachmentKind:
+		return keyOf(kindSnapshot, name), s != nil && s.flags.Has(poolmessages.FlagUnfinished)
+	case poolmessages.PoolAttachmentKind:
 		a := x.attachments[name]
-		return keyOf(kindAttachment, name), a != nil && (a.flags.has(flagUnfinished) || x.moved(a))
+		return keyOf(kindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a))
 	}
 	return "", false
 }
@@ -369,17 +367,17 @@ func (x *index) unfinished(kind, name string) (volume.ID, bool) {
 // allUnfinished returns all resources with something left to do.
 func (x *index) allUnfinished() (ids []volume.ID) {
 	for name, v := range x.volumes {
-		if v.flags.has(flagUnfinished) {
+		if v.flags.Has(poolmessages.FlagUnfinished) {
 			ids = append(ids, keyOf(kindVolume, name))
 		}
 	}
 	for name, s := range x.snapshots {
-		if s.flags.has(flagUnfinished) {
+		if s.flags.Has(poolmessages.FlagUnfinished) {
 			ids = append(ids, keyOf(kindSnapshot, name))
 		}
 	}
 	for name, a := range x.attachments {
-		if a.flags.has(flagUnfinished) || x.moved(a) {
+		if a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a) {
 			ids = append(ids, keyOf(kindAttachment, name))
 		}
 	}

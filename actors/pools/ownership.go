@@ -10,6 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // Whose the data of a volume are says the claimRef of its PersistentVolume: an administrator may give that to another
@@ -230,7 +231,7 @@ func (o *owner) compareBound(name string) {
 		return
 	}
 	switch of := o.bound.of[pv]; {
-	case v.claim == of.claim || v.flags.has(flagExternal):
+	case v.claim == of.claim || v.flags.Has(poolmessages.FlagExternal):
 		o.bound.drop(pv)
 	case !of.tried:
 		o.letFollow(name, v)

@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // TestTwoPoolsOfOneArrayPool: the second one is Incompatible, also after the next start, until the first is gone.
@@ -52,7 +53,8 @@ func TestTwoPoolsOfOneArrayPoolFromBefore(t *testing.T) {
 	}
 	got := places{}
 	got.remember(all)
-	if len(got) != 3 || got[place{"one", "pool-1"}] != "b" || got[place{"one", "pool-2"}] != "d" || got[place{"two", "pool-1"}] != "e" {
+	if len(got) != 3 || got[poolmessages.Place{IQN: "one", PoolID: "pool-1"}] != "b" ||
+		got[poolmessages.Place{IQN: "one", PoolID: "pool-2"}] != "d" || got[poolmessages.Place{IQN: "two", PoolID: "pool-1"}] != "e" {
 		t.Errorf("the places are %v", got)
 	}
 }

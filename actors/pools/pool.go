@@ -16,24 +16,6 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// poolSeen tells a pool's actor what its Pool is. Supervisor -> pool.
-type poolSeen struct {
-	messages.Routing
-	object *v1alpha1.Pool
-	// counts are the resources that it has.
-	counts poolCounts
-}
-
-// poolEnds tells a pool's actor that there is no Pool any more. Supervisor -> pool.
-type poolEnds struct{ messages.Routing }
-
-// poolLeft tells the actor of a pool that is being deleted that it has one resource less.
-// Supervisor -> pool.
-type poolLeft struct {
-	messages.Routing
-	counts poolCounts
-}
-
 type (
 	// probeDue: it is time to ask the array.
 	probeDue struct{}
@@ -64,7 +46,7 @@ type poolActor struct {
 	access Access
 	mode   array.Mode
 	// counts are the resources that it has, once counted.
-	counts  poolCounts
+	counts  poolmessages.PoolCounts
 	counted bool
 	// failures counts the probes in a row without an answer; doubted: a call got none either.
 	failures int
@@ -87,8 +69,8 @@ type poolActor struct {
 	refused map[string]bool
 	// classWants is what the class wants of volumes; declines are volumes that the array has refused; encrypts: it has
 	// encrypted volumes.
-	classWants classWants
-	declines   map[pools.Needs]decline
+	classWants poolmessages.ClassWants
+	declines   map[pools.Needs]poolmessages.Decline
 	encrypts   bool
 	// dirty: the status has to be written. told is what the last Event said.
 	dirty    bool
@@ -110,7 +92,7 @@ func poolProps(env *environment, name string, object *v1alpha1.Pool) *actor.Prop
 
 // remember takes over what an earlier run has found.
 func (p *poolActor) remember() {
-	p.verdicts, p.iqn = known(p.object), placeOf(p.object).iqn
+	p.verdicts, p.iqn = known(p.object), placeOf(p.object).IQN
 	p.told = p.object.Status.State
 	p.toldMode, p.mode = array.Mode(p.object.Status.Capacity.Mode), array.Mode(p.object.Status.Capacity.Mode)
 }
@@ -136,18 +118,18 @@ func (p *poolActor) Receive(c actor.Context) {
 	case *poolmessages.PoolTook:
 		p.took(m)
 		m.Send(struct{}{}, nil)
-	case *poolSeen:
-		p.counts, p.counted = m.counts, true
-		p.see(c, m.object)
-	case *poolEnds:
+	case *poolmessages.PoolSeen:
+		p.counts, p.counted = m.Counts, true
+		p.see(c, m.Object)
+	case *poolmessages.PoolEnds:
 		p.ended = true
 		actors.StopTimer(p.timer)
-	case *poolLeft:
-		p.counts, p.counted = m.counts, true
+	case *poolmessages.PoolCountsChanged:
+		p.counts, p.counted = m.Counts, true
 		p.dirty = true
 		p.finalize(c)
-	case *poolLooks:
-		p.lookAgain(c, m.soon)
+	case *poolmessages.ProbePool:
+		p.lookAgain(c, m.Soon)
 	case *probeDue:
 		p.probeNow(c)
 	case *actor.Started, *probeEnded, *syncEnded, *saveEnded, *dropEnded, *messages.Resume:

@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // tell reports a state that is new as an Event, and how the pool is to the classes.
@@ -31,7 +32,7 @@ func (p *poolActor) tell(c actor.Context) {
 		}
 		p.toldMode = p.mode
 	}
-	c.Send(p.Single(classesName), p.figures())
+	c.Send(p.Single(poolmessages.ClassesName), p.figures())
 }
 
 // portalSeen says that the array has moved: its volumes are reached elsewhere then, and a comparison begins.

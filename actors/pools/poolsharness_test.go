@@ -187,6 +187,7 @@ func get[T any, P interface {
 }
 
 func (h *testPools) pool(name string) *v1alpha1.Pool { h.Helper(); return get[v1alpha1.Pool](h, name) }
+
 func (h *testPools) class(name string) *v1alpha1.PoolClass {
 	h.Helper()
 	return get[v1alpha1.PoolClass](h, name)
@@ -240,7 +241,7 @@ func ask[R any](h *testPools, q messages.Question[R]) (R, error) {
 	to := h.controller.Supervisor()
 	switch any(q).(type) {
 	case *poolmessages.ReservePool, *poolmessages.ClassCapacity:
-		to = h.controller.Single(classesName)
+		to = h.controller.Single(poolmessages.ClassesName)
 	}
 	return actors.Ask(context.Background(), h.controller.Root, to, q)
 }

@@ -32,13 +32,13 @@ func (p *poolActor) status() v1alpha1.PoolStatus {
 	s.Conditions = p.conditions(s.Conditions, p.object.Generation, deleting)
 	s.ObservedGeneration = p.object.Generation
 	s.Counters = v1alpha1.PoolCounters{
-		Volumes: int32(p.counts.managed), External: int32(p.counts.external),
-		Snapshots: int32(p.counts.snapshots), Attachments: int32(p.counts.attachments), Retained: int32(p.counts.retainedVolumes),
+		Volumes: int32(p.counts.Managed), External: int32(p.counts.External),
+		Snapshots: int32(p.counts.Snapshots), Attachments: int32(p.counts.Attachments), Retained: int32(p.counts.RetainedVolumes),
 	}
 	if p.last.client != nil {
 		s.Version = p.last.health.Version
 		s.Capacity = capacityOf(p.last.on, p.mode)
-		s.Capacity.Retained = quantity(p.counts.retained)
+		s.Capacity.Retained = quantity(p.counts.Retained)
 		s.VPSA, s.Local = p.arrayStatus(), p.localStatus()
 	}
 	if !p.syncedAt.IsZero() {

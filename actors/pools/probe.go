@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // longestProbe bounds how long a probe waits for an array. A probe is a few short questions.
@@ -33,12 +34,12 @@ type probe struct {
 	health array.Health
 	on     array.Pool
 	// wants is what the class wants of the pool; known: the classes have said.
-	wants      classWants
+	wants      poolmessages.ClassWants
 	known      bool
 	compatible verdict
 	configured verdict
 	chapSecret string
-	counts     poolCounts
+	counts     poolmessages.PoolCounts
 	counted    bool
 }
 
@@ -48,7 +49,7 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	found.began = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, longestProbe)
 	defer cancel()
-	if counts, err := actors.Ask(ctx, p.Root, p.Supervisor(), &countPool{name: p.name}); err == nil {
+	if counts, err := actors.Ask(ctx, p.Root, p.Supervisor(), &poolmessages.CountPool{Name: p.name}); err == nil {
 		found.counts, found.counted = counts, true
 	}
 	access, err := accessOf(ctx, p.environment, asked.object)
@@ -70,7 +71,7 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	object := asked.object.DeepCopy()
 	object.Status.VPSA.IQN = asked.iqn
 	found.wants, found.known = wantsOf(ctx, p.environment, object)
-	if found.on, found.compatible = compatible(object, found.health, found.wants.strict); !found.compatible.ok() {
+	if found.on, found.compatible = compatible(object, found.health, found.wants.Strict); !found.compatible.ok() {
 		return found
 	}
 	if found.compatible, found.err = found.alone(ctx, p.environment); found.err != nil || !found.compatible.ok() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // Resources repeat what arrays say: where a volume is reached, in which consistency group it is, to which server record
@@ -30,8 +31,8 @@ func hashOf(text string) uint32 {
 
 // hasChanged reports whether the resource of a volume repeats what the array does not say any more. What the array leaves
 // out of a list has not changed.
-func hasChanged(k content, v *array.Volume) bool {
-	return v.Export != "" && k.export != hashOf(v.Export) || v.Group != "" && k.group != hashOf(v.Group)
+func hasChanged(k poolmessages.Content, v *array.Volume) bool {
+	return v.Export != "" && k.Export != hashOf(v.Export) || v.Group != "" && k.Group != hashOf(v.Group)
 }
 
 // repeat writes what the array says of a volume into a status.
@@ -69,13 +70,13 @@ func (x *comparison) refresh(ctx context.Context, name string, v *array.Volume) 
 }
 
 // refreshSnapshot does the same for a PoolSnapshot.
-func (x *comparison) refreshSnapshot(ctx context.Context, known content, s *array.Snapshot) error {
-	moved := s.Group != "" && known.group != hashOf(s.Group)
-	if back := known.flags.has(flagFailed) && s.Usable; !back && !moved {
+func (x *comparison) refreshSnapshot(ctx context.Context, known poolmessages.Content, s *array.Snapshot) error {
+	moved := s.Group != "" && known.Group != hashOf(s.Group)
+	if back := known.Flags.Has(poolmessages.FlagFailed) && s.Usable; !back && !moved {
 		return nil
 	}
 	var object v1alpha1.PoolSnapshot
-	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.name}, &object); err != nil {
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if object.DeletionTimestamp != nil || object.Status.ID != s.ID {
@@ -97,10 +98,11 @@ func (x *comparison) refreshSnapshot(ctx context.Context, known content, s *arra
 const asksAtOnce = 64
 
 // attachmentsOf looks whether attachments still are what their resources say.
-func (x *comparison) attachmentsOf(ctx context.Context, attachments []content) error {
-	var there []content
+func (x *comparison) attachmentsOf(ctx context.Context, attachments []poolmessages.Content) error {
+	var there []poolmessages.Content
 	for _, a := range attachments {
-		if _, listed := x.servers[a.volume]; listed && a.id != "" && a.flags.has(flagReady) && !a.flags.has(flagDeleting) {
+		if _, listed := x.servers[a.Volume]; listed && a.ID != "" && a.Flags.Has(poolmessages.FlagReady) &&
+			!a.Flags.Has(poolmessages.FlagDeleting) {
 			there = append(there, a)
 		}
 	}
@@ -111,10 +113,10 @@ func (x *comparison) attachmentsOf(ctx context.Context, attachments []content) e
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(there, func(a, b content) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(there, func(a, b poolmessages.Content) int { return cmp.Compare(a.Name, b.Name) })
 	asks := x.asked(there)
 	for _, a := range there {
-		if err := x.attachmentOf(ctx, a, records, asks[a.name]); err != nil {
+		if err := x.attachmentOf(ctx, a, records, asks[a.Name]); err != nil {
 			return err
 		}
 	}
@@ -135,70 +137,70 @@ func (x *comparison) serverRecords(ctx context.Context) (map[string]array.Server
 }
 
 // asked chooses the attachments that the array is asked about: some behind those of the last comparison.
-func (x *comparison) asked(sorted []content) map[string]bool {
-	var block []content
+func (x *comparison) asked(sorted []poolmessages.Content) map[string]bool {
+	var block []poolmessages.Content
 	for _, a := range sorted {
-		if a.flags.has(flagISCSI) {
+		if a.Flags.Has(poolmessages.FlagISCSI) {
 			block = append(block, a)
 		}
 	}
-	begin, found := slices.BinarySearchFunc(block, x.from, func(a content, name string) int { return cmp.Compare(a.name, name) })
+	begin, found := slices.BinarySearchFunc(block, x.from, func(a poolmessages.Content, name string) int { return cmp.Compare(a.Name, name) })
 	if found {
 		begin++
 	}
 	asks := map[string]bool{}
 	for i := range min(asksAtOnce, len(block)) {
-		x.from = block[(begin+i)%len(block)].name
+		x.from = block[(begin+i)%len(block)].Name
 		asks[x.from] = true
 	}
 	return asks
 }
 
 // attachmentOf lets an attachment be made again that the array has changed, and says where its volume is by now.
-func (x *comparison) attachmentOf(ctx context.Context, a content, records map[string]array.Server, ask bool) error {
-	switch record, ok := records[a.id]; {
-	case !slices.Contains(x.servers[a.volume], a.id):
-		return x.attachAgain(ctx, a, "had detached volume "+a.volume+" from node "+a.nodeName,
+func (x *comparison) attachmentOf(ctx context.Context, a poolmessages.Content, records map[string]array.Server, ask bool) error {
+	switch record, ok := records[a.ID]; {
+	case !slices.Contains(x.servers[a.Volume], a.ID):
+		return x.attachAgain(ctx, a, "had detached volume "+a.Volume+" from node "+a.NodeName,
 			func(on *array.Attachment) bool { return on == nil })
-	case ok && !x.appears(record, a.node):
-		return x.attachAgain(ctx, a, "has another address or IQN in "+record.ID+", by which node "+a.nodeName+" had volume "+a.volume,
+	case ok && !x.appears(record, a.Node):
+		return x.attachAgain(ctx, a, "has another address or IQN in "+record.ID+", by which node "+a.NodeName+" had volume "+a.Volume,
 			func(on *array.Attachment) bool { return on != nil })
 	case ask:
 		elsewhere := func(on *array.Attachment) bool {
-			return on != nil && (on.LUN != a.lun || on.Target != "" && on.Target != a.target)
+			return on != nil && (on.LUN != a.LUN || on.Target != "" && on.Target != a.Target)
 		}
-		if err := x.attachAgain(ctx, a, "has volume "+a.volume+" at another LUN for node "+a.nodeName, elsewhere); err != nil {
+		if err := x.attachAgain(ctx, a, "has volume "+a.Volume+" at another LUN for node "+a.NodeName, elsewhere); err != nil {
 			return err
 		}
 	}
-	now := x.exports[a.volume]
-	if a.flags.has(flagISCSI) {
+	now := x.exports[a.Volume]
+	if a.Flags.Has(poolmessages.FlagISCSI) {
 		now = x.portal
 	}
-	if now == "" || now == a.reached {
+	if now == "" || now == a.Reached {
 		return nil
 	}
 	return x.moveTo(ctx, a, now)
 }
 
 // appears reports whether a server record lets a node in, as far as is known how the node appears, and what the record has.
-func (x *comparison) appears(record array.Server, as nodeAt) bool {
+func (x *comparison) appears(record array.Server, as poolmessages.NodeAddress) bool {
 	same := func(node, listed string) bool { return node == "" || listed == "" || strings.EqualFold(node, listed) }
-	return same(as.address, record.Address) && same(as.iqn, record.IQN)
+	return same(as.Address, record.Address) && same(as.IQN, record.IQN)
 }
 
 // moveTo writes into an attachment where its volume is reached by now. The node reads it when it logs in or mounts next.
-func (x *comparison) moveTo(ctx context.Context, a content, now string) error {
+func (x *comparison) moveTo(ctx context.Context, a poolmessages.Content, now string) error {
 	var object v1alpha1.PoolAttachment
-	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.name}, &object); err != nil {
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if object.DeletionTimestamp != nil || object.Status.ServerID != a.id {
+	if object.DeletionTimestamp != nil || object.Status.ServerID != a.ID {
 		return nil
 	}
 	base := object.DeepCopy()
 	is := &object.Status.Export
-	if a.flags.has(flagISCSI) {
+	if a.Flags.Has(poolmessages.FlagISCSI) {
 		is = &object.Status.Portal
 	}
 	was := *is
@@ -208,33 +210,33 @@ func (x *comparison) moveTo(ctx context.Context, a content, now string) error {
 	*is = now
 	if was != "" { // an earlier version wrote no export
 		x.Resources.Events.Event(&object, corev1.EventTypeNormal, "Moved",
-			fmt.Sprintf("the array of pool %s has volume %s at %s, and had it at %s", x.pool.Name, a.volume, now, was))
+			fmt.Sprintf("the array of pool %s has volume %s at %s, and had it at %s", x.pool.Name, a.Volume, now, was))
 	}
 	return x.patchStatus(ctx, &object, base)
 }
 
 // attachAgain lets an attachment be made again, if the array still shows what it was listed with: on is nil where the
 // volume is not attached.
-func (x *comparison) attachAgain(ctx context.Context, a content, why string, still func(on *array.Attachment) bool) error {
-	there, err := x.array.Attachments(ctx, x.byName[a.volume].id)
+func (x *comparison) attachAgain(ctx context.Context, a poolmessages.Content, why string, still func(on *array.Attachment) bool) error {
+	there, err := x.array.Attachments(ctx, x.byName[a.Volume].ID)
 	if errors.Is(err, array.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look where volume %s is attached: %w", a.volume, err)
+		return fmt.Errorf("look where volume %s is attached: %w", a.Volume, err)
 	}
 	var on *array.Attachment
-	if i := slices.IndexFunc(there, func(on array.Attachment) bool { return on.ServerID == a.id }); i >= 0 {
+	if i := slices.IndexFunc(there, func(on array.Attachment) bool { return on.ServerID == a.ID }); i >= 0 {
 		on = &there[i]
 	}
 	if !still(on) {
 		return nil
 	}
 	var object v1alpha1.PoolAttachment
-	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.name}, &object); err != nil {
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if object.DeletionTimestamp != nil || object.Status.ServerID != a.id || on != nil && lunOf(&object) != a.lun {
+	if object.DeletionTimestamp != nil || object.Status.ServerID != a.ID || on != nil && lunOf(&object) != a.LUN {
 		return nil
 	}
 	base := object.DeepCopy()

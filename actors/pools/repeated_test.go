@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // onArrayA changes the array of pool a as a person does there.
@@ -101,7 +102,7 @@ func TestArrayThatMoves(t *testing.T) {
 func TestArrayThatMovesWhileTheAPIServerRefuses(t *testing.T) {
 	withAttached(t, func(h *testPools) {
 		h.kube.refusing(func(key kubeKey) error {
-			if key.kind == PoolVolumeKind || key.kind == PoolAttachmentKind {
+			if key.kind == poolmessages.PoolVolumeKind || key.kind == poolmessages.PoolAttachmentKind {
 				return errNotReached
 			}
 			return nil
@@ -224,9 +225,9 @@ func TestLUNsThatChange(t *testing.T) {
 
 // TestAFewAttachmentsAreAskedAboutAtOnce, and all in turn.
 func TestAFewAttachmentsAreAskedAboutAtOnce(t *testing.T) {
-	all := []content{{name: "nas"}}
+	all := []poolmessages.Content{{Name: "nas"}}
 	for i := range 150 {
-		all = append(all, content{name: "raw-" + string(rune('a'+i/26)) + string(rune('a'+i%26)), flags: flagISCSI})
+		all = append(all, poolmessages.Content{Name: "raw-" + string(rune('a'+i/26)) + string(rune('a'+i%26)), Flags: poolmessages.FlagISCSI})
 	}
 	asked, x := map[string]int{}, &comparison{}
 	for range 3 {

@@ -49,7 +49,7 @@ func (k *classes) reservationIn(c *v1alpha1.PoolClass, pool string, kind pools.K
 		protocol = pools.NFS
 	}
 	return poolmessages.Reservation{
-		Class: c.Name, Pool: pool, Protocol: protocol, Images: k.pools[pool] != nil && k.pools[pool].disk.Images,
+		Class: c.Name, Pool: pool, Protocol: protocol, Images: k.pools[pool] != nil && k.pools[pool].Disk.Images,
 		Compress: spec.VolumeFlags.Compress, Dedupe: spec.VolumeFlags.Dedupe, Encrypt: spec.VolumeFlags.Encrypt, Extra: spec.VolumeFlags.Extra,
 	}
 }
@@ -77,10 +77,10 @@ func (k *classes) chooseOf(c *v1alpha1.PoolClass, m *poolmessages.ReservePool, d
 	for _, group := range groups {
 		for _, p := range group {
 			one := k.candidateFor(c, p, m, declining)
-			if slices.Contains(m.Refused, p.name) && one.Refuses == "" {
+			if slices.Contains(m.Refused, p.Name) && one.Refuses == "" {
 				one.Refuses = "it says that it has no room"
 			}
-			if why := m.Declined[p.name]; why != "" {
+			if why := m.Declined[p.Name]; why != "" {
 				one.Refuses, one.Full = "it refuses the volume: "+why, false
 			}
 			candidates = append(candidates, one)
@@ -125,7 +125,8 @@ type noPool struct {
 	why        string
 }
 
-func (e *noPool) Error() string        { return e.why }
+func (e *noPool) Error() string { return e.why }
+
 func (e *noPool) Is(target error) bool { return target == e.kind }
 
 // release gives room back. What was made is counted until the array was asked anew.

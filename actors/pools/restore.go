@@ -11,19 +11,8 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
-
-// A new claim gets the volume of a deleted one back if it asks for that with an annotation. The call for the new
-// claim's volume has a task of its own, which finds the volume and asks the volume's actor for it: so the end of
-// a retained volume and two claims that want it are one after the other.
-
-// nameOfClass asks for the name of a class; empty means the default one. Task -> classes.
-type nameOfClass struct {
-	class string
-	messages.Reply[string]
-}
 
 func (k *classes) nameOf(class string) (string, error) {
 	if class != "" {
@@ -39,14 +28,14 @@ func (k *classes) nameOf(class string) (string, error) {
 // given returns the volume that was bound to a request before, or that its claim wants to have back now. found is
 // false for a claim that wants a new volume.
 func (t *task) given(ctx context.Context, n pools.NewVolume, c *claim) (v pools.Volume, found bool, err error) {
-	bound, err := actors.Ask(ctx, t.Root, t.Supervisor(), &findRequested{request: n.Name})
+	bound, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.FindRequested{Request: n.Name})
 	switch {
 	case err != nil:
 		return v, true, err
 	case bound == "" && (c == nil || c.restore == ""):
 		return v, false, nil
 	}
-	if n.Class, err = actors.Ask(ctx, t.Root, t.Single(classesName), &nameOfClass{class: n.Class}); err != nil {
+	if n.Class, err = actors.Ask(ctx, t.Root, t.Single(poolmessages.ClassesName), &poolmessages.NameOfClass{Class: n.Class}); err != nil {
 		return v, true, err
 	}
 	if c == nil {
@@ -83,7 +72,7 @@ func (t *task) findFor(ctx context.Context, n pools.NewVolume, c *claim) (string
 	if c.NamespaceUID == "" {
 		return "", problemf(volume.ErrUnavailable, "the namespace %s cannot be told from a former one of its name", c.Namespace)
 	}
-	all, err := actors.Ask(ctx, t.Root, t.Supervisor(), &listRetained{namespace: c.Namespace})
+	all, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.ListRetained{Namespace: c.Namespace})
 	if err != nil {
 		return "", err
 	}
@@ -92,24 +81,24 @@ func (t *task) findFor(ctx context.Context, n pools.NewVolume, c *claim) (string
 
 // choose returns the volume that a claim asks for, of those that its namespace's name has. The error says what
 // there would be.
-func choose(all []retainedVolume, class string, c *claim) (string, error) {
-	var own []retainedVolume
+func choose(all []poolmessages.RetainedVolume, class string, c *claim) (string, error) {
+	var own []poolmessages.RetainedVolume
 	elsewhere, given := "", ""
 	for _, v := range all {
-		if v.namespaceUID != c.NamespaceUID {
+		if v.NamespaceUID != c.NamespaceUID {
 			continue
 		}
-		wanted := c.restore == v.claimUID || c.restore == v.claim
+		wanted := c.restore == v.ClaimUID || c.restore == v.Claim
 		switch {
-		case v.given && wanted:
-			given = v.to
-		case v.given:
-		case (wanted || c.restore == pools.Latest) && v.class == class:
-			return v.name, nil
+		case v.Given && wanted:
+			given = v.To
+		case v.Given:
+		case (wanted || c.restore == pools.Latest) && v.Class == class:
+			return v.Name, nil
 		case wanted:
-			elsewhere = v.class
+			elsewhere = v.Class
 		}
-		if !v.given {
+		if !v.Given {
 			own = append(own, v)
 		}
 	}
@@ -131,14 +120,14 @@ func choose(all []retainedVolume, class string, c *claim) (string, error) {
 const offered = 10
 
 // offer says what there would be.
-func offer(all []retainedVolume) string {
+func offer(all []poolmessages.RetainedVolume) string {
 	if len(all) == 0 {
 		return "there is nothing that could be restored"
 	}
 	var each []string
 	for _, v := range all[:min(len(all), offered)] {
-		each = append(each, fmt.Sprintf("%s (UID %s, %s, PoolClass %s, until %s)", v.claim, v.claimUID, sizeText(v.size), v.class,
-			v.until.UTC().Format(time.RFC3339)))
+		each = append(each, fmt.Sprintf("%s (UID %s, %s, PoolClass %s, until %s)", v.Claim, v.ClaimUID, sizeText(v.Size), v.Class,
+			v.Until.UTC().Format(time.RFC3339)))
 	}
 	text := "there would be " + strings.Join(each, ", ")
 	if more := len(all) - len(each); more > 0 {

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/controller/array"
@@ -17,7 +16,6 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -143,13 +141,7 @@ func (t *task) lifespan(ctx context.Context, v *v1alpha1.PoolVolume, said time.D
 			return lifespan, nil
 		}
 	}
-	return actors.Ask(ctx, t.Root, t.Single(classesName), &lifespanOfClass{class: v.Spec.ClassName})
-}
-
-// lifespanOfClass asks how long volumes of a class are kept whose claims do not say. Task -> classes.
-type lifespanOfClass struct {
-	class string
-	messages.Reply[time.Duration]
+	return actors.Ask(ctx, t.Root, t.Single(poolmessages.ClassesName), &poolmessages.LifespanOfClass{Class: v.Spec.ClassName})
 }
 
 // lifespanOf answers; a class that is gone keeps nothing.

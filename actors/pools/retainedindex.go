@@ -10,36 +10,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// past is what the index keeps of a retained volume, or of one that was given to another claim.
-type past struct {
-	// claim and the UIDs tell whose it is; those of a volume that was given are its former owner's.
-	namespace, namespaceUID string
-	claim, claimUID         string
-	since, until            time.Time
-	// given: it was bound to another claim, whose name is to.
-	given bool
-	to    string
-}
-
 // pastOf reads what a volume was; nil for one whose first claim it is of.
-func (x *index) pastOf(o *v1alpha1.PoolVolume) *past {
+func (x *index) pastOf(o *v1alpha1.PoolVolume) *poolmessages.Past {
 	before := wasBefore(o)
 	switch {
 	case o.Spec.ClaimRef == nil:
 		return nil
 	case before != nil && before.Claim != nil:
-		return &past{
-			namespace: x.word(o.Spec.ClaimRef.Namespace), namespaceUID: x.word(string(o.Spec.ClaimRef.NamespaceUID)),
-			claim: strings.Clone(before.Claim.Name), claimUID: strings.Clone(string(before.Claim.UID)), given: true, to: o.Spec.ClaimRef.Name,
+		return &poolmessages.Past{
+			Namespace: x.word(o.Spec.ClaimRef.Namespace), NamespaceUID: x.word(string(o.Spec.ClaimRef.NamespaceUID)),
+			Claim: strings.Clone(before.Claim.Name), ClaimUID: strings.Clone(string(before.Claim.UID)), Given: true, To: o.Spec.ClaimRef.Name,
 		}
 	case isKept(o) && o.Status.RetainedSince != nil && o.Status.RetainedUntil != nil:
 		c := o.Spec.ClaimRef
-		return &past{
-			namespace: x.word(c.Namespace), namespaceUID: x.word(string(c.NamespaceUID)), claim: c.Name, claimUID: string(c.UID),
-			since: o.Status.RetainedSince.Time, until: o.Status.RetainedUntil.Time,
+		return &poolmessages.Past{
+			Namespace: x.word(c.Namespace), NamespaceUID: x.word(string(c.NamespaceUID)), Claim: c.Name, ClaimUID: string(c.UID),
+			Since: o.Status.RetainedSince.Time, Until: o.Status.RetainedUntil.Time,
 		}
 	}
 	return nil
@@ -89,9 +78,9 @@ func (x *index) enterAfterlife(name string, v *indexedVolume) {
 	if v.past != nil {
 		x.retained[name] = v
 	}
-	if v.flags.has(flagRetained) {
+	if v.flags.Has(poolmessages.FlagRetained) {
 		c := &x.pool(v.pool).counts
-		c.retainedVolumes, c.retained = c.retainedVolumes+1, c.retained+v.size
+		c.RetainedVolumes, c.Retained = c.RetainedVolumes+1, c.Retained+v.size
 	}
 }
 
@@ -104,44 +93,22 @@ func (x *index) leaveAfterlife(name string, v *indexedVolume) {
 		delete(x.requested, v.request)
 	}
 	delete(x.retained, name)
-	if v.flags.has(flagRetained) {
+	if v.flags.Has(poolmessages.FlagRetained) {
 		c := &x.pool(v.pool).counts
-		c.retainedVolumes, c.retained = c.retainedVolumes-1, c.retained-v.size
+		c.RetainedVolumes, c.Retained = c.RetainedVolumes-1, c.Retained-v.size
 	}
-}
-
-// findRequested asks for the volume that has another name than the one by which CSI asked for it: it was given
-// back to a claim. The answer is empty where there is none. Task -> supervisor.
-type findRequested struct {
-	request string
-	messages.Reply[string]
-}
-
-// listRetained asks for the volumes of a namespace that are retained, or were given to another claim since.
-// Task -> supervisor.
-type listRetained struct {
-	namespace string
-	messages.Reply[[]retainedVolume]
-}
-
-// retainedVolume is one of them.
-type retainedVolume struct {
-	past
-	name, pool, class string
-	size              int64
-	version           uint64
 }
 
 // retainedOf returns those of a namespace, the one first that was retained last.
-func (x *index) retainedOf(namespace string) (all []retainedVolume) {
+func (x *index) retainedOf(namespace string) (all []poolmessages.RetainedVolume) {
 	for name, v := range x.retained {
-		if v.past.namespace == namespace {
-			all = append(all, retainedVolume{past: *v.past, name: name, pool: v.pool, class: v.class, size: v.size, version: v.version})
+		if v.past.Namespace == namespace {
+			all = append(all, poolmessages.RetainedVolume{Past: *v.past, Name: name, Pool: v.pool, Class: v.class, Size: v.size, Version: v.version})
 		}
 	}
-	slices.SortFunc(all, func(a, b retainedVolume) int {
+	slices.SortFunc(all, func(a, b poolmessages.RetainedVolume) int {
 		// Times are in seconds. Of one second that is the later one which was written later.
-		return cmp.Or(b.since.Compare(a.since), cmp.Compare(b.version, a.version), cmp.Compare(a.name, b.name))
+		return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(b.Version, a.Version), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
@@ -153,18 +120,18 @@ func (o *owner) isRetained(object client.Object) bool {
 		return false
 	}
 	known := o.index.volumes[v.Name]
-	return known != nil && known.flags.has(flagRetained)
+	return known != nil && known.flags.Has(poolmessages.FlagRetained)
 }
 
 // tellRetention tells the classes of a volume that is retained, or was until now.
 func (o *owner) tellRetention(v *v1alpha1.PoolVolume, was bool) {
 	switch {
 	case isKept(v) && v.Status.RetainedSince != nil && v.Status.RetainedUntil != nil:
-		o.Root.Send(o.Single(classesName), &retainedIs{
-			name: v.Name, pool: v.Spec.PoolName, size: v.Status.Capacity.Value(), since: v.Status.RetainedSince.Time,
-			lifespan: v.Status.RetainedUntil.Sub(v.Status.RetainedSince.Time),
+		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.VolumeRetained{
+			Name: v.Name, Pool: v.Spec.PoolName, Size: v.Status.Capacity.Value(), Since: v.Status.RetainedSince.Time,
+			Lifespan: v.Status.RetainedUntil.Sub(v.Status.RetainedSince.Time),
 		})
 	case was:
-		o.Root.Send(o.Single(classesName), &retainedNot{v.Name})
+		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.VolumeNotRetained{Name: v.Name})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 const (
@@ -88,25 +89,25 @@ func (r *retention) pool(name string) *keptPool {
 }
 
 // set takes over a retained volume.
-func (r *retention) set(m *retainedIs, now time.Time) {
-	v := r.volumes[m.name]
-	if v != nil && v.pool != m.pool {
-		r.remove(m.name)
+func (r *retention) set(m *poolmessages.VolumeRetained, now time.Time) {
+	v := r.volumes[m.Name]
+	if v != nil && v.pool != m.Pool {
+		r.remove(m.Name)
 		v = nil
 	}
 	if v == nil {
-		v = &keptVolume{name: m.name, pool: m.pool, index: -1}
-		r.volumes[m.name] = v
-		r.pool(m.pool).volumes[m.name] = v
+		v = &keptVolume{name: m.Name, pool: m.Pool, index: -1}
+		r.volumes[m.Name] = v
+		r.pool(m.Pool).volumes[m.Name] = v
 	}
-	if !v.written.Equal(m.since) {
+	if !v.written.Equal(m.Since) {
 		// The age is by the wall clock, and never negative: a volume rather stays than goes early.
-		v.written, v.since = m.since, now.Add(-max(now.Round(0).Sub(m.since.Round(0)), 0))
+		v.written, v.since = m.Since, now.Add(-max(now.Round(0).Sub(m.Since.Round(0)), 0))
 	}
-	if v.lifespan != m.lifespan {
+	if v.lifespan != m.Lifespan {
 		v.postponed = time.Time{}
 	}
-	v.size, v.lifespan = m.size, m.lifespan
+	v.size, v.lifespan = m.Size, m.Lifespan
 	if v.index < 0 {
 		heap.Push(&r.next, v)
 	} else {
@@ -131,15 +132,15 @@ func (r *retention) remove(name string) {
 
 // learn takes over how a pool is, and how many bytes new volumes have taken of what came free. It reports whether nothing
 // goes early there from now on, because that makes no room.
-func (r *retention) learn(m *poolIs, taken int64) (stopped bool) {
-	p := r.pool(m.name)
+func (r *retention) learn(m *poolmessages.PoolReport, taken int64) (stopped bool) {
+	p := r.pool(m.Name)
 	if p.onTrial() > 0 {
-		p.yield.Came.Bytes += max(m.on.Available-p.free+taken, 0)
+		p.yield.Came.Bytes += max(m.On.Available-p.free+taken, 0)
 	}
-	p.usable = m.state == v1alpha1.PoolReady || m.state == v1alpha1.PoolFailed || m.state == v1alpha1.PoolDeleting
-	p.factor, p.free, p.wanted = factorOf(m), m.on.Available, roomWanted(m)
+	p.usable = m.State == v1alpha1.PoolReady || m.State == v1alpha1.PoolFailed || m.State == v1alpha1.PoolDeleting
+	p.factor, p.free, p.wanted = factorOf(m), m.On.Available, roomWanted(m)
 	for name, left := range p.relief {
-		if left.done.IsZero() || !m.measured.After(left.done) {
+		if left.done.IsZero() || !m.Measured.After(left.done) {
 			continue
 		}
 		if left.trial {
@@ -147,7 +148,7 @@ func (r *retention) learn(m *poolIs, taken int64) (stopped bool) {
 		}
 		delete(p.relief, name)
 	}
-	return p.judge(m.measured)
+	return p.judge(m.Measured)
 }
 
 // forget forgets a pool that there is no more. Its volumes' resources go by themselves.
@@ -307,7 +308,8 @@ func (p *keptPool) pressed(now time.Time, sooner func(time.Time)) (all []*keptVo
 // deadlines is a heap of volumes by the end of their lifespan.
 type deadlines []*keptVolume
 
-func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Len() int { return len(d) }
+
 func (d deadlines) Less(i, j int) bool { return d[i].deadline(1).Before(d[j].deadline(1)) }
 
 func (d deadlines) Swap(i, j int) {
@@ -372,12 +374,12 @@ func (d deadlines) walk(i int, visit func(*keptVolume) bool) {
 
 // factorOf is the pressure factor of a pool: by its free share between the thresholds alert and emergency. An array
 // that tells its own mode knows better whether there is any pressure.
-func factorOf(f *poolIs) float64 {
-	if f.on.Total <= 0 {
+func factorOf(f *poolmessages.PoolReport) float64 {
+	if f.On.Total <= 0 {
 		return 1
 	}
-	factor := lifespan.ShareFactor(float64(f.on.Available)/float64(f.on.Total), f.thresholds.alert, f.thresholds.emergency)
-	switch f.on.Mode {
+	factor := lifespan.ShareFactor(float64(f.On.Available)/float64(f.On.Total), f.Thresholds.Alert, f.Thresholds.Emergency)
+	switch f.On.Mode {
 	case array.Normal:
 		return 1
 	case array.Alert:
@@ -391,4 +393,6 @@ func factorOf(f *poolIs) float64 {
 }
 
 // roomWanted is the bytes that are free above the threshold alert.
-func roomWanted(f *poolIs) int64 { return int64(f.thresholds.alert * float64(f.on.Total)) }
+func roomWanted(f *poolmessages.PoolReport) int64 {
+	return int64(f.Thresholds.Alert * float64(f.On.Total))
+}

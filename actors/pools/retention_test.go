@@ -9,6 +9,7 @@ import (
 
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // keeping is a retention with a pool of 100 GiB, and a time at which it is asked.
@@ -26,9 +27,10 @@ func newKeeping(t *testing.T) *keeping {
 
 // free tells that some GiB are free, by an array that was asked just now.
 func (k *keeping) free(gib int64) (stopped bool) {
-	return k.learn(&poolIs{
-		name: "p", state: v1alpha1.PoolReady, on: array.Pool{Total: 100 << 30, Available: gib << 30}, thresholds: thresholds{0.2, 0.05},
-		measured: k.now,
+	return k.learn(&poolmessages.PoolReport{
+		Name: "p", State: v1alpha1.PoolReady, On: array.Pool{Total: 100 << 30, Available: gib << 30},
+		Thresholds: poolmessages.Thresholds{Alert: 0.2, Emergency: 0.05},
+		Measured:   k.now,
 	}, 0)
 }
 
@@ -36,7 +38,7 @@ func (k *keeping) free(gib int64) (stopped bool) {
 func (k *keeping) keep(names string, minutes int) {
 	for i, name := range strings.Fields(names) {
 		since := k.now.Add(-time.Duration(minutes-i) * time.Minute)
-		k.set(&retainedIs{name: name, pool: "p", size: 1 << 30, since: since.Round(0), lifespan: time.Hour}, k.now)
+		k.set(&poolmessages.VolumeRetained{Name: name, Pool: "p", Size: 1 << 30, Since: since.Round(0), Lifespan: time.Hour}, k.now)
 	}
 }
 
@@ -120,12 +122,13 @@ func TestModeOfTheArrayCounts(t *testing.T) {
 		{"", 50, 1}, {"", 20, 1}, {"", 5, 0}, {"", 0, 0}, {array.Normal, 1, 1}, {array.Alert, 50, 2. / 3}, {array.Protected, 50, 1. / 3},
 		{array.Alert, 5, 0}, {array.Emergency, 50, 0},
 	} {
-		f := &poolIs{on: array.Pool{Total: 100, Available: tc.free, Mode: tc.mode}, thresholds: thresholds{0.2, 0.05}}
+		f := &poolmessages.PoolReport{On: array.Pool{Total: 100, Available: tc.free, Mode: tc.mode},
+			Thresholds: poolmessages.Thresholds{Alert: 0.2, Emergency: 0.05}}
 		if got := factorOf(f); got != tc.want {
 			t.Errorf("mode %q, %d%% free: %v, want %v", tc.mode, tc.free, got, tc.want)
 		}
 	}
-	if got := factorOf(&poolIs{}); got != 1 {
+	if got := factorOf(&poolmessages.PoolReport{}); got != 1 {
 		t.Errorf("a pool that was not looked at: %v", got)
 	}
 }
@@ -133,7 +136,7 @@ func TestModeOfTheArrayCounts(t *testing.T) {
 func TestNothingGoesFromAPoolThatCannotBeReached(t *testing.T) {
 	k := newKeeping(t)
 	k.keep("a b", 100)
-	k.learn(&poolIs{name: "p", state: v1alpha1.PoolUnreachable, on: array.Pool{Total: 100, Available: 0}}, 0)
+	k.learn(&poolmessages.PoolReport{Name: "p", State: v1alpha1.PoolUnreachable, On: array.Pool{Total: 100, Available: 0}}, 0)
 	k.wantDue("away", "")
 	k.free(50)
 	k.wantDue("back", "a b")
@@ -161,7 +164,7 @@ func TestStepOfTheWallClockMovesNoDeadline(t *testing.T) {
 			k.keep("a", 30)
 			written := k.volumes["a"].written
 			k.now = stepped(k.now.Add(29*time.Minute), step)
-			k.set(&retainedIs{name: "a", pool: "p", size: 1 << 30, since: written, lifespan: time.Hour}, k.now) // seen again
+			k.set(&poolmessages.VolumeRetained{Name: "a", Pool: "p", Size: 1 << 30, Since: written, Lifespan: time.Hour}, k.now) // seen again
 			k.wantDue("before its deadline", "")
 			k.now = k.now.Add(time.Minute)
 			k.wantDue("at its deadline", "a")
@@ -184,11 +187,12 @@ func BenchmarkRetention(b *testing.B) {
 	for _, free := range []int64{50, 10} {
 		b.Run(fmt.Sprintf("%d%% free", free), func(b *testing.B) {
 			r, now := newRetention(), time.Now()
-			r.learn(&poolIs{
-				name: "p", state: v1alpha1.PoolReady, on: array.Pool{Total: 100, Available: free}, thresholds: thresholds{0.2, 0.05},
+			r.learn(&poolmessages.PoolReport{
+				Name: "p", State: v1alpha1.PoolReady, On: array.Pool{Total: 100, Available: free},
+				Thresholds: poolmessages.Thresholds{Alert: 0.2, Emergency: 0.05},
 			}, 0)
 			for i := range 100_000 {
-				r.set(&retainedIs{name: fmt.Sprint(i), pool: "p", size: 1, since: now, lifespan: time.Duration(i) * time.Hour}, now)
+				r.set(&poolmessages.VolumeRetained{Name: fmt.Sprint(i), Pool: "p", Size: 1, Since: now, Lifespan: time.Duration(i) * time.Hour}, now)
 			}
 			for b.Loop() {
 				r.due(now)

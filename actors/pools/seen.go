@@ -6,54 +6,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-)
-
-// seen tells the supervisor what a resource is: from the watch, or from the task that has changed it.
-type seen struct {
-	object client.Object
-	// byTask: the watch will tell too, later.
-	byTask bool
-}
-
-// gone tells that a resource does not exist any more.
-type gone struct {
-	kind, name string
-	// byTask: the task that deleted it says so, and the watch will.
-	byTask bool
-}
-
-// listed tells that the watches have reported every resource once.
-type listed struct{}
-
-// The kinds of resources, as the watches name them.
-const (
-	PoolClassKind      = "PoolClass"
-	PoolKind           = "Pool"
-	PoolVolumeKind     = "PoolVolume"
-	PoolSnapshotKind   = "PoolSnapshot"
-	PoolAttachmentKind = "PoolAttachment"
-	PoolNodeKind       = "PoolNode"
-	NodeKind           = "Node"
-	// PersistentVolumeClaimKind: of claims the metadata alone are watched.
-	PersistentVolumeClaimKind = "PersistentVolumeClaim"
-	PersistentVolumeKind      = "PersistentVolume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // kindOf returns the kind of a resource; empty for any other object.
 func kindOf(object client.Object) string {
 	switch object.(type) {
 	case *v1alpha1.PoolClass:
-		return PoolClassKind
+		return poolmessages.PoolClassKind
 	case *v1alpha1.Pool:
-		return PoolKind
+		return poolmessages.PoolKind
 	case *v1alpha1.PoolVolume:
-		return PoolVolumeKind
+		return poolmessages.PoolVolumeKind
 	case *v1alpha1.PoolSnapshot:
-		return PoolSnapshotKind
+		return poolmessages.PoolSnapshotKind
 	case *v1alpha1.PoolAttachment:
-		return PoolAttachmentKind
+		return poolmessages.PoolAttachmentKind
 	case *v1alpha1.PoolNode:
-		return PoolNodeKind
+		return poolmessages.PoolNodeKind
 	}
 	return ""
 }

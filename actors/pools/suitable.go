@@ -18,40 +18,21 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// The parameters of a class need something of an array: a portal for iSCSI, a password for encryption, a license. What no
-// request tells, the array says when it refuses a volume. The condition Suitable has both. A refused volume goes to
-// another pool of the class, and so do those like it for a while, if another one takes them.
-
-// wantsOfClass asks what a class wants of its pools. Pool -> classes.
-type wantsOfClass struct {
-	class string
-	messages.Reply[classWants]
-}
-
-// classWants is what a class wants of its pools. It can be compared.
-type classWants struct {
-	// strict: limits have to hold against every pod.
-	strict bool
-	// needs are those of a volume with a file system.
-	needs pools.Needs
-}
-
 // wants returns what a class wants; nothing, where there is no such class.
-func (k *classes) wants(name string) (w classWants) {
+func (k *classes) wants(name string) (w poolmessages.ClassWants) {
 	if c := k.classes[name]; c != nil {
-		w.strict = c.object.Spec.Enforcement == v1alpha1.Strict
-		w.needs = needsOf(c.object, &poolmessages.ReservePool{})
+		w.Strict = c.object.Spec.Enforcement == v1alpha1.Strict
+		w.Needs = needsOf(c.object, &poolmessages.ReservePool{})
 	}
 	return w
 }
 
 // wantsOf asks what the class of a pool wants of it.
-func wantsOf(ctx context.Context, e *environment, p *v1alpha1.Pool) (w classWants, known bool) {
-	w, err := actors.Ask(ctx, e.Root, e.Single(classesName), &wantsOfClass{class: p.Spec.ClassName})
+func wantsOf(ctx context.Context, e *environment, p *v1alpha1.Pool) (w poolmessages.ClassWants, known bool) {
+	w, err := actors.Ask(ctx, e.Root, e.Single(poolmessages.ClassesName), &poolmessages.WantsOfClass{Class: p.Spec.ClassName})
 	return w, err == nil
 }
 
@@ -75,12 +56,6 @@ func needsOfVolume(v *v1alpha1.PoolVolume) pools.Needs {
 		Protocol: pools.Protocol(v.Spec.Protocol), Compress: flags.Compress, Dedupe: flags.Dedupe, Encrypt: flags.Encrypt,
 		Options: pools.OptionsText(flags.Extra),
 	}
-}
-
-// decline is why an array has refused a volume, and when it did so last.
-type decline struct {
-	why string
-	at  time.Time
 }
 
 const (
@@ -121,8 +96,8 @@ func (p *poolActor) took(m *poolmessages.PoolTook) {
 			delete(p.declines, m.Needs)
 		}
 	} else {
-		p.declined(m.Needs, decline{why: m.Declined, at: time.Now()})
-		if before.why != m.Declined && p.object != nil {
+		p.declined(m.Needs, poolmessages.Decline{Why: m.Declined, At: time.Now()})
+		if before.Why != m.Declined && p.object != nil {
 			p.Resources.Events.Event(p.object, corev1.EventTypeWarning, "VolumeRefused", refusedText(m.Needs, m.Declined))
 		}
 	}
@@ -130,15 +105,15 @@ func (p *poolActor) took(m *poolmessages.PoolTook) {
 }
 
 // declined notes what the array has refused, in place of the oldest if that is too much.
-func (p *poolActor) declined(needs pools.Needs, d decline) {
-	all := map[pools.Needs]decline{needs: d}
+func (p *poolActor) declined(needs pools.Needs, d poolmessages.Decline) {
+	all := map[pools.Needs]poolmessages.Decline{needs: d}
 	for other, before := range p.declines {
 		if other != needs {
 			all[other] = before
 		}
 	}
 	if len(all) > mostDeclines {
-		delete(all, slices.MinFunc(slices.Collect(maps.Keys(all)), func(a, b pools.Needs) int { return all[a].at.Compare(all[b].at) }))
+		delete(all, slices.MinFunc(slices.Collect(maps.Keys(all)), func(a, b pools.Needs) int { return all[a].At.Compare(all[b].At) }))
 	}
 	p.declines = all
 }
@@ -163,7 +138,7 @@ func (p *poolActor) judge() {
 }
 
 func (p *poolActor) suits() verdict {
-	needs, class := p.classWants.needs, ""
+	needs, class := p.classWants.Needs, ""
 	if p.object != nil {
 		class = p.object.Spec.ClassName
 	}
@@ -178,7 +153,7 @@ func (p *poolActor) suits() verdict {
 	case len(p.declines) > 0:
 		var all []string
 		for needs, d := range p.declines {
-			all = append(all, refusedText(needs, d.why))
+			all = append(all, refusedText(needs, d.Why))
 		}
 		slices.Sort(all)
 		return bad("VolumeRefused", fmt.Sprintf("%s; such volumes go to other pools, and every %s one is tried here",
@@ -192,28 +167,22 @@ func (p *poolActor) suits() verdict {
 
 func (p *poolActor) hasISCSI() bool { return p.last.health.IQN != "" && p.last.health.Portal != "" }
 
-// abilities are what a pool lacks for some volumes.
-type abilities struct {
-	noISCSI  bool
-	declines map[pools.Needs]decline
-}
-
-func (p *poolActor) abilities() abilities {
-	return abilities{noISCSI: p.last.client != nil && !p.hasISCSI(), declines: p.declines}
+func (p *poolActor) abilities() poolmessages.Abilities {
+	return poolmessages.Abilities{NoISCSI: p.last.client != nil && !p.hasISCSI(), Declines: p.declines}
 }
 
 // lacks says why a pool on an array is passed over for a volume; empty if it is not. A copy needs what its source has.
 // declining: it is not for what its array has refused.
-func lacks(f *poolIs, c *v1alpha1.PoolClass, m *poolmessages.ReservePool, declining bool) string {
+func lacks(f *poolmessages.PoolReport, c *v1alpha1.PoolClass, m *poolmessages.ReservePool, declining bool) string {
 	if m.Growth || m.Copy {
 		return ""
 	}
 	needs := needsOf(c, m)
-	if needs.Protocol == pools.ISCSI && f.needs.noISCSI {
+	if needs.Protocol == pools.ISCSI && f.Needs.NoISCSI {
 		return "it says no target or no portal for iscsi"
 	}
-	if d, ok := f.needs.declines[needs]; ok && !declining && time.Since(d.at) < declinedFor {
-		return "it refuses such a volume: " + d.why
+	if d, ok := f.Needs.Declines[needs]; ok && !declining && time.Since(d.At) < declinedFor {
+		return "it refuses such a volume: " + d.Why
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // comparison compares what is on an array with the resources. It changes nothing on the array.
@@ -26,7 +27,7 @@ type comparison struct {
 	array  array.Array
 	poolID string
 	// byID and byName are the PoolVolumes of the pool; seen are those whose volume was listed.
-	byID, byName map[string]content
+	byID, byName map[string]poolmessages.Content
 	seen         map[string]bool
 	// ofGroup is the PoolVolume of a consistency group.
 	ofGroup map[string]string
@@ -136,7 +137,7 @@ func (x *comparison) nameTaken(kind, id, name, has string) {
 
 // run compares all.
 func (x *comparison) run(ctx context.Context) error {
-	there, err := actors.Ask(ctx, x.Root, x.Supervisor(), &listPool{name: x.pool.Name})
+	there, err := actors.Ask(ctx, x.Root, x.Supervisor(), &poolmessages.ListPool{Name: x.pool.Name})
 	if err != nil {
 		return err
 	}
@@ -158,29 +159,29 @@ func (x *comparison) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, v := range there.volumes {
+	for _, v := range there.Volumes {
 		if err := x.missingVolume(ctx, v); err != nil {
 			return err
 		}
 	}
-	if err := x.snapshotsOf(ctx, there.snapshots); err != nil {
+	if err := x.snapshotsOf(ctx, there.Snapshots); err != nil {
 		return err
 	}
-	return x.attachmentsOf(ctx, there.attachments)
+	return x.attachmentsOf(ctx, there.Attachments)
 }
 
-func (x *comparison) prepare(there contents) {
-	x.byID, x.byName = make(map[string]content, len(there.volumes)), make(map[string]content, len(there.volumes))
+func (x *comparison) prepare(there poolmessages.Contents) {
+	x.byID, x.byName = make(map[string]poolmessages.Content, len(there.Volumes)), make(map[string]poolmessages.Content, len(there.Volumes))
 	x.seen, x.ofGroup, x.servers, x.attached = map[string]bool{}, map[string]string{}, map[string][]string{}, map[string]bool{}
 	x.exports = map[string]string{}
-	for _, v := range there.volumes {
-		x.byName[v.name] = v
-		if v.id != "" {
-			x.byID[v.id] = v
+	for _, v := range there.Volumes {
+		x.byName[v.Name] = v
+		if v.ID != "" {
+			x.byID[v.ID] = v
 		}
 	}
-	for _, a := range there.attachments {
-		x.attached[a.volume] = true
+	for _, a := range there.Attachments {
+		x.attached[a.Volume] = true
 	}
 }
 
@@ -196,15 +197,16 @@ func (x *comparison) listed(ctx context.Context, v *array.Volume, strangers *[]a
 	}
 	x.seen[v.ID] = true
 	if v.Group != "" {
-		x.ofGroup[v.Group] = known.name
+		x.ofGroup[v.Group] = known.Name
 	}
-	if x.attached[known.name] {
-		x.servers[known.name], x.exports[known.name] = append([]string{}, v.Servers...), v.Export
+	if x.attached[known.Name] {
+		x.servers[known.Name], x.exports[known.Name] = append([]string{}, v.Servers...), v.Export
 	}
-	grown, differs := known.size != v.Size.Bytes(), hasChanged(known, v)
-	switch f := known.flags; {
-	case f.has(flagReady) && (grown || differs), f.has(flagRetained) && differs, f.has(flagFailed) && v.Usable:
-		return x.refresh(ctx, known.name, v)
+	grown, differs := known.Size != v.Size.Bytes(), hasChanged(known, v)
+	switch f := known.Flags; {
+	case f.Has(poolmessages.FlagReady) && (grown || differs), f.Has(poolmessages.FlagRetained) && differs, f.Has(poolmessages.FlagFailed) &&
+		v.Usable:
+		return x.refresh(ctx, known.Name, v)
 	}
 	return nil
 }

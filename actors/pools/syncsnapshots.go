@@ -11,15 +11,16 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // snapshotsOf compares the snapshots of known volumes.
-func (x *comparison) snapshotsOf(ctx context.Context, there []content) error {
-	byID, byName := make(map[string]content, len(there)), make(map[string]content, len(there))
+func (x *comparison) snapshotsOf(ctx context.Context, there []poolmessages.Content) error {
+	byID, byName := make(map[string]poolmessages.Content, len(there)), make(map[string]poolmessages.Content, len(there))
 	for _, s := range there {
-		byName[s.name] = s
-		if s.id != "" {
-			byID[s.id] = s
+		byName[s.Name] = s
+		if s.ID != "" {
+			byID[s.ID] = s
 		}
 	}
 	seen := map[string]bool{}
@@ -46,7 +47,7 @@ func (x *comparison) snapshotsOf(ctx context.Context, there []content) error {
 		}
 	}
 	for _, s := range there {
-		if !seen[s.id] {
+		if !seen[s.ID] {
 			if err := x.missingSnapshot(ctx, s); err != nil {
 				return err
 			}
@@ -58,23 +59,23 @@ func (x *comparison) snapshotsOf(ctx context.Context, there []content) error {
 // volumeOf is the PoolVolume that a snapshot was taken of; empty for that of a volume without one.
 func (x *comparison) volumeOf(s array.Snapshot) string {
 	if v, ok := x.byID[s.VolumeID]; ok {
-		return v.name
+		return v.Name
 	}
 	return x.ofGroup[s.Group]
 }
 
 // adoptSnapshot makes the PoolSnapshot of a snapshot that has none. One of a volume of ours, with a name
 // that CSI gives, is ours again.
-func (x *comparison) adoptSnapshot(ctx context.Context, listed array.Snapshot, byName map[string]content) error {
+func (x *comparison) adoptSnapshot(ctx context.Context, listed array.Snapshot, byName map[string]poolmessages.Content) error {
 	of := x.volumeOf(listed)
 	name, management := listed.Name, v1alpha1.Managed
-	if x.byName[of].flags.has(flagExternal) || !pools.IsSnapshotName(listed.Name) {
+	if x.byName[of].Flags.Has(poolmessages.FlagExternal) || !pools.IsSnapshotName(listed.Name) {
 		name, management = pools.ExternalName(x.pool.Name, of+"-"+listed.Name), v1alpha1.External
 		if !x.pool.Spec.VPSA.ManageExternal {
 			return nil
 		}
 	}
-	if known, ok := byName[name]; ok && known.id == "" && !known.flags.has(flagExternal) {
+	if known, ok := byName[name]; ok && known.ID == "" && !known.Flags.Has(poolmessages.FlagExternal) {
 		return nil // it is being taken
 	}
 	var have v1alpha1.PoolSnapshot
@@ -106,7 +107,7 @@ func (x *comparison) adoptSnapshot(ctx context.Context, listed array.Snapshot, b
 	}
 	base := object.DeepCopy()
 	object.Status = v1alpha1.PoolSnapshotStatus{
-		State: v1alpha1.SnapshotReady, ID: s.ID, GroupID: s.Group, Size: quantity(max(s.Size.Bytes(), x.byName[of].size)),
+		State: v1alpha1.SnapshotReady, ID: s.ID, GroupID: s.Group, Size: quantity(max(s.Size.Bytes(), x.byName[of].Size)),
 		CreationTime: &metav1.Time{Time: s.Created},
 	}
 	if err := x.patchStatus(ctx, object, base); err != nil {
@@ -131,18 +132,18 @@ func (x *comparison) snapshotResource(name, of string, management v1alpha1.Manag
 }
 
 // missingSnapshot marks a PoolSnapshot as Failed whose snapshot is gone.
-func (x *comparison) missingSnapshot(ctx context.Context, known content) error {
-	if known.id == "" || !known.flags.has(flagReady) || known.flags.has(flagDeleting) {
+func (x *comparison) missingSnapshot(ctx context.Context, known poolmessages.Content) error {
+	if known.ID == "" || !known.Flags.Has(poolmessages.FlagReady) || known.Flags.Has(poolmessages.FlagDeleting) {
 		return nil
 	}
-	if _, err := x.array.Snapshot(ctx, known.id); !errors.Is(err, array.ErrNotFound) {
+	if _, err := x.array.Snapshot(ctx, known.ID); !errors.Is(err, array.ErrNotFound) {
 		return err
 	}
 	var object v1alpha1.PoolSnapshot
-	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.name}, &object); err != nil {
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if object.DeletionTimestamp != nil || object.Status.ID != known.id || object.Status.State != v1alpha1.SnapshotReady {
+	if object.DeletionTimestamp != nil || object.Status.ID != known.ID || object.Status.State != v1alpha1.SnapshotReady {
 		return nil
 	}
 	base := object.DeepCopy()

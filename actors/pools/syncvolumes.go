@@ -13,6 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // missingMessage is why a PoolVolume or PoolSnapshot is Failed whose object is gone from the array.
@@ -30,7 +31,7 @@ func isMissing(message string) bool {
 func (x *comparison) wants(v *array.Volume) bool {
 	if pools.ParseComment(v.Comment).Cluster == x.Cluster {
 		named, ok := x.byName[v.Name]
-		return !ok || named.id != "" // else it is being made
+		return !ok || named.ID != "" // else it is being made
 	}
 	return x.pool.Spec.VPSA.ManageExternal
 }
@@ -84,7 +85,8 @@ func (x *comparison) adopt(ctx context.Context, listed *array.Volume) error {
 	if v.Group != "" {
 		x.ofGroup[v.Group] = name
 	}
-	known := content{name: name, id: v.ID, size: v.Size.Bytes(), flags: flagReady | flagged(management == v1alpha1.External, flagExternal)}
+	known := poolmessages.Content{Name: name, ID: v.ID, Size: v.Size.Bytes(), Flags: poolmessages.FlagReady |
+		poolmessages.FlagIf(management == v1alpha1.External, poolmessages.FlagExternal)}
 	x.byID[v.ID], x.byName[name] = known, known
 	if management == v1alpha1.Managed {
 		x.volumes++
@@ -171,22 +173,22 @@ func volumeStatus(s v1alpha1.PoolVolumeStatus, v *array.Volume) v1alpha1.PoolVol
 }
 
 // missingVolume marks a PoolVolume as Failed whose volume is gone.
-func (x *comparison) missingVolume(ctx context.Context, known content) error {
-	kept := known.flags.has(flagRetained)
-	if known.id == "" || x.seen[known.id] || !known.flags.has(flagReady) && !kept || known.flags.has(flagDeleting) {
+func (x *comparison) missingVolume(ctx context.Context, known poolmessages.Content) error {
+	kept := known.Flags.Has(poolmessages.FlagRetained)
+	if known.ID == "" || x.seen[known.ID] || !known.Flags.Has(poolmessages.FlagReady) && !kept || known.Flags.Has(poolmessages.FlagDeleting) {
 		return nil
 	}
-	if _, err := x.array.Volume(ctx, known.id); !errors.Is(err, array.ErrNotFound) {
+	if _, err := x.array.Volume(ctx, known.ID); !errors.Is(err, array.ErrNotFound) {
 		return err // it is there, or that is not known
 	}
 	if kept {
 		return x.vanished(ctx, known)
 	}
 	var object v1alpha1.PoolVolume
-	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.name}, &object); err != nil {
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if object.DeletionTimestamp != nil || object.Status.ID != known.id || object.Status.State != v1alpha1.VolumeReady {
+	if object.DeletionTimestamp != nil || object.Status.ID != known.ID || object.Status.State != v1alpha1.VolumeReady {
 		return nil
 	}
 	base := object.DeepCopy()

@@ -16,7 +16,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/messages"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // Kubernetes asks for the deletion of a volume by its PersistentVolume. A claim may be deleted before there is one.
@@ -54,19 +54,6 @@ type (
 	// sweepEnded says what came of a look.
 	sweepEnded struct{ err error }
 )
-
-// listClaimed asks for volumes that were made for a claim, by the claim's UID, and are Ready: those whose name comes
-// after one. Sweep -> supervisor.
-type listClaimed struct {
-	after string
-	messages.Reply[claimedPage]
-}
-
-// claimedPage is a page of them. last is the name to go on after; empty at the end.
-type claimedPage struct {
-	byClaim map[string]string
-	last    string
-}
 
 func unclaimedProps(env *environment) *actor.Props {
 	u := &unclaimed{environment: env}
@@ -131,12 +118,12 @@ func (u *unclaimed) sweep(ctx context.Context) error {
 func (u *unclaimed) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVolume, error) {
 	left := map[string]string{}
 	for last := ""; ; {
-		page, err := actors.Ask(ctx, u.Root, u.Supervisor(), &listClaimed{after: last})
+		page, err := actors.Ask(ctx, u.Root, u.Supervisor(), &poolmessages.ListClaimed{After: last})
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(left, page.byClaim)
-		if last = page.last; last == "" {
+		maps.Copy(left, page.ByClaim)
+		if last = page.Last; last == "" {
 			break
 		}
 	}
@@ -145,11 +132,11 @@ func (u *unclaimed) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVolum
 	}
 	claims := func() client.ObjectList {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(PersistentVolumeClaimKind + "List"))
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(poolmessages.PersistentVolumeClaimKind + "List"))
 		return list
 	}
 	hasClaim := func(o client.Object) { delete(left, string(o.GetUID())) }
-	if err := eachOf(ctx, u.Resources, PersistentVolumeClaimKind, claims, hasClaim); err != nil || len(left) == 0 {
+	if err := eachOf(ctx, u.Resources, poolmessages.PersistentVolumeClaimKind, claims, hasClaim); err != nil || len(left) == 0 {
 		return nil, err
 	}
 	named := map[string]bool{}
@@ -224,22 +211,22 @@ func (u *unclaimed) warnUnclaimed(left []*v1alpha1.PoolVolume) error {
 // sweepPage is how many volumes the supervisor tells of in one turn.
 const sweepPage = 1000
 
-// claimedPage answers [listClaimed].
-func (x *index) claimedPage(last string) claimedPage {
-	page := claimedPage{byClaim: map[string]string{}}
+// claimedPage answers [ListClaimed].
+func (x *index) claimedPage(last string) poolmessages.ClaimedPage {
+	page := poolmessages.ClaimedPage{ByClaim: map[string]string{}}
 	names := after(&x.volumeNames, x.volumes, last)
 	if len(names) > sweepPage {
 		names = names[:sweepPage]
-		page.last = names[sweepPage-1]
+		page.Last = names[sweepPage-1]
 	}
 	for _, name := range names {
 		v := x.volumes[name]
-		if !v.flags.has(flagReady) || v.flags&(flagExternal|flagDeleting|flagRetained) != 0 {
+		if !v.flags.Has(poolmessages.FlagReady) || v.flags&(poolmessages.FlagExternal|poolmessages.FlagDeleting|poolmessages.FlagRetained) != 0 {
 			continue
 		}
 		// A claim that was gone before its volume was made is known by the name alone.
 		if uid := cmp.Or(v.claim, uidIn.FindString(cmp.Or(v.request, name))); uid != "" {
-			page.byClaim[uid] = name
+			page.ByClaim[uid] = name
 		}
 	}
 	return page

@@ -69,7 +69,7 @@ type usablePools struct {
 
 func (u *usablePools) Start(s *actors.Supervisor) {
 	u.supervisor = s
-	s.Spawn(classesName, actor.PropsFromFunc(func(c actor.Context) {
+	s.Spawn(poolmessages.ClassesName, actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case *poolmessages.ReservePool:
 			if len(m.Refused)+len(m.Declined) > 0 {
@@ -77,10 +77,10 @@ func (u *usablePools) Start(s *actors.Supervisor) {
 				return
 			}
 			m.Send(poolmessages.Reservation{Class: "class", Pool: "pool", Protocol: pools.NFS}, nil)
-		case *lifespanOfClass:
+		case *poolmessages.LifespanOfClass:
 			m.Send(time.Duration(u.lifespan.Load()), nil)
-		case *nameOfClass:
-			m.Send(cmp.Or(m.class, "class"), nil)
+		case *poolmessages.NameOfClass:
+			m.Send(cmp.Or(m.Class, "class"), nil)
 		}
 	}))
 }
@@ -103,12 +103,17 @@ func (u *usablePools) Asked(m messages.Request) bool {
 // quiet counts nothing.
 type quiet struct{}
 
-func (quiet) VolumeParked()                               {}
-func (quiet) VolumeUnparked()                             {}
-func (quiet) ActorRestarted()                             {}
+func (quiet) VolumeParked() {}
+
+func (quiet) VolumeUnparked() {}
+
+func (quiet) ActorRestarted() {}
+
 func (quiet) OperationEnded(string, time.Duration, error) {}
-func (quiet) RetainedEnded(string)                        {}
-func (quiet) Unclaimed(int)                               {}
+
+func (quiet) RetainedEnded(string) {}
+
+func (quiet) Unclaimed(int) {}
 
 func newWorld(t *testing.T) *world {
 	return newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return a })

@@ -5,25 +5,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/actors/pools"
 	"github.com/katbox/katbox/internal/controller/metrics"
 	"github.com/katbox/katbox/internal/controller/watch"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // kinds are the objects that are watched. Of nodes and claims only the metadata are read, as Secrets are read
 // when they are needed.
 var kinds = []watch.Kind{
-	{Name: pools.PoolClassKind, List: func() client.ObjectList { return &v1alpha1.PoolClassList{} }},
-	{Name: pools.PoolKind, List: func() client.ObjectList { return &v1alpha1.PoolList{} }},
-	{Name: pools.PoolVolumeKind, List: func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }},
-	{Name: pools.PoolSnapshotKind, List: func() client.ObjectList { return &v1alpha1.PoolSnapshotList{} }},
-	{Name: pools.PoolAttachmentKind, List: func() client.ObjectList { return &v1alpha1.PoolAttachmentList{} }},
-	{Name: pools.PoolNodeKind, List: func() client.ObjectList { return &v1alpha1.PoolNodeList{} }},
-	{Name: pools.NodeKind, List: metadata("NodeList")},
+	{Name: poolmessages.PoolClassKind, List: func() client.ObjectList { return &v1alpha1.PoolClassList{} }},
+	{Name: poolmessages.PoolKind, List: func() client.ObjectList { return &v1alpha1.PoolList{} }},
+	{Name: poolmessages.PoolVolumeKind, List: func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }},
+	{Name: poolmessages.PoolSnapshotKind, List: func() client.ObjectList { return &v1alpha1.PoolSnapshotList{} }},
+	{Name: poolmessages.PoolAttachmentKind, List: func() client.ObjectList { return &v1alpha1.PoolAttachmentList{} }},
+	{Name: poolmessages.PoolNodeKind, List: func() client.ObjectList { return &v1alpha1.PoolNodeList{} }},
+	{Name: poolmessages.NodeKind, List: metadata("NodeList")},
 	// Tenants make them, each with up to 1.5 MiB of metadata.
-	{Name: pools.PersistentVolumeClaimKind, List: metadata("PersistentVolumeClaimList"), Page: 50},
-	{Name: pools.PersistentVolumeKind, List: func() client.ObjectList { return &corev1.PersistentVolumeList{} }},
+	{Name: poolmessages.PersistentVolumeClaimKind, List: metadata("PersistentVolumeClaimList"), Page: 50},
+	{Name: poolmessages.PersistentVolumeKind, List: func() client.ObjectList { return &corev1.PersistentVolumeList{} }},
 }
 
 // metadata returns an empty list of a core kind, of which the metadata alone are read.
@@ -49,7 +49,7 @@ func (r resources) Seen(kind string, object client.Object) {
 }
 
 func (r resources) Gone(kind, name string) {
-	if kind == pools.PoolKind {
+	if kind == poolmessages.PoolKind {
 		r.counted.PoolGone(name)
 	}
 	r.Sink.Gone(kind, name)

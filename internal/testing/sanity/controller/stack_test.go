@@ -31,6 +31,7 @@ import (
 	"github.com/katbox/katbox/internal/testing/apitest"
 	"github.com/katbox/katbox/internal/testing/array/fake"
 	localfake "github.com/katbox/katbox/internal/testing/local/fake"
+	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 const (
@@ -202,13 +203,13 @@ func startStack(t *testing.T, kube client.WithWatch, with stack) *grpc.ClientCon
 	must(t, err)
 	watching, end := context.WithCancel(context.Background())
 	watches := watch.Start(watching, watch.Config{API: kube, Sink: actors, Up: counted.Watched, Log: log, Kinds: []watch.Kind{
-		{Name: pools.PoolClassKind, List: func() client.ObjectList { return &v1alpha1.PoolClassList{} }},
-		{Name: pools.PoolKind, List: func() client.ObjectList { return &v1alpha1.PoolList{} }},
-		{Name: pools.PoolVolumeKind, List: func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }},
-		{Name: pools.PoolSnapshotKind, List: func() client.ObjectList { return &v1alpha1.PoolSnapshotList{} }},
-		{Name: pools.PoolAttachmentKind, List: func() client.ObjectList { return &v1alpha1.PoolAttachmentList{} }},
-		{Name: pools.PoolNodeKind, List: func() client.ObjectList { return &v1alpha1.PoolNodeList{} }},
-		{Name: pools.NodeKind, List: func() client.ObjectList {
+		{Name: poolmessages.PoolClassKind, List: func() client.ObjectList { return &v1alpha1.PoolClassList{} }},
+		{Name: poolmessages.PoolKind, List: func() client.ObjectList { return &v1alpha1.PoolList{} }},
+		{Name: poolmessages.PoolVolumeKind, List: func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }},
+		{Name: poolmessages.PoolSnapshotKind, List: func() client.ObjectList { return &v1alpha1.PoolSnapshotList{} }},
+		{Name: poolmessages.PoolAttachmentKind, List: func() client.ObjectList { return &v1alpha1.PoolAttachmentList{} }},
+		{Name: poolmessages.PoolNodeKind, List: func() client.ObjectList { return &v1alpha1.PoolNodeList{} }},
+		{Name: poolmessages.NodeKind, List: func() client.ObjectList {
 			nodes := &metav1.PartialObjectMetadataList{}
 			nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 			return nodes
