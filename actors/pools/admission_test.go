@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -15,7 +16,8 @@ import (
 
 func askAttach(node string, shared bool) *poolmessages.AttachVolume {
 	return &poolmessages.AttachVolume{
-		Routing: messages.Routing{ID: keyOf(kindAttachment, "v."+node)}, New: pools.NewAttachment{Volume: "v", Node: node, Shared: shared},
+		Routing: messages.Routing{ID: rules.KeyOf(rules.KindAttachment, "v."+node)},
+		New:     pools.NewAttachment{Volume: "v", Node: node, Shared: shared},
 	}
 }
 
@@ -28,14 +30,15 @@ func attachedOn(node string, shared bool) *v1alpha1.PoolAttachment {
 
 // TestWhatMayBeDone by what there is and what is under way.
 func TestWhatMayBeDone(t *testing.T) {
-	remove := &poolmessages.RemoveVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
-	take := &poolmessages.TakeSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s", Volume: "v"}
+	remove := &poolmessages.RemoveVolume{Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, "v")}, Name: "v"}
+	take := &poolmessages.TakeSnapshot{Routing: messages.Routing{ID: rules.KeyOf(rules.KindSnapshot, "s")}, Name: "s", Volume: "v"}
 	from := func(s pools.Source) *poolmessages.CreateVolume {
-		return &poolmessages.CreateVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "copy")}, New: pools.NewVolume{Name: "copy", Source: s}}
+		return &poolmessages.CreateVolume{Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, "copy")},
+			New: pools.NewVolume{Name: "copy", Source: s}}
 	}
 	copied, restored := from(pools.Source{Volume: "v"}), from(pools.Source{Snapshot: "s"})
-	removeSnapshot := &poolmessages.RemoveSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s"}
-	grow := &poolmessages.GrowVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
+	removeSnapshot := &poolmessages.RemoveSnapshot{Routing: messages.Routing{ID: rules.KeyOf(rules.KindSnapshot, "s")}, Name: "s"}
+	grow := &poolmessages.GrowVolume{Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, "v")}, Name: "v"}
 	going := aVolume("v", "p", 2)
 	going.DeletionTimestamp = &metav1.Time{}
 	snapshot := &v1alpha1.PoolSnapshot{

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -37,7 +38,7 @@ type kube interface {
 func addClaim(t *testing.T, api kube, namespace, name string, annotations map[string]string) *metav1.PartialObjectMetadata {
 	t.Helper()
 	_ = api.Create(context.Background(), namespaceObject(namespace))
-	c := claimObject(namespace, name, "")
+	c := rules.ClaimObject(namespace, name, "")
 	c.Annotations = annotations
 	if err := api.Create(context.Background(), c); err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func addClaim(t *testing.T, api kube, namespace, name string, annotations map[st
 
 func dropClaim(t *testing.T, api kube, namespace, name string) {
 	t.Helper()
-	if err := api.Delete(context.Background(), claimObject(namespace, name, "")); err != nil {
+	if err := api.Delete(context.Background(), rules.ClaimObject(namespace, name, "")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -158,7 +159,7 @@ func afterlifeScenarios() []scenario {
 				return nil
 			}
 			_, err := actors.Ask(w.ctx, w.Root, w.Supervisor(), &poolmessages.EndRetained{
-				Routing: routing(w.ctx, kindVolume, id), Name: id, Since: v.Status.RetainedSince.Time, Lifespan: 24 * time.Hour,
+				Routing: routing(w.ctx, rules.KindVolume, id), Name: id, Since: v.Status.RetainedSince.Time, Lifespan: 24 * time.Hour,
 				Reason: pools.Expired, Why: "a test",
 			})
 			return err
@@ -282,7 +283,7 @@ func TestLifespanFollowsTheClaim(t *testing.T) {
 	}
 	change := func(annotations map[string]string) {
 		t.Helper()
-		c := claimObject("", "", "")
+		c := rules.ClaimObject("", "", "")
 		w.must(w.api.Get(w.ctx, client.ObjectKey{Namespace: "ns", Name: "pvc-1"}, c))
 		c.Annotations = annotations
 		w.must(w.api.Update(w.ctx, c))
@@ -487,7 +488,7 @@ func TestRestoreWaitsForTheEndOfTheFirstPersistentVolume(t *testing.T) {
 	w.bound("pvc-1", 2, false, wants("24h"))
 	pv := persistentVolume("pvc-1", "pvc-1", nil)
 	w.must(w.api.Create(w.ctx, pv))
-	w.bind("pvc-1", claimObject("ns", "pvc-1", w.volume("pvc-1").Spec.ClaimRef.UID))
+	w.bind("pvc-1", rules.ClaimObject("ns", "pvc-1", w.volume("pvc-1").Spec.ClaimRef.UID))
 	w.retains("pvc-1")
 	addClaim(t, w.api, "ns", "pvc-2", restores("pvc-1"))
 	if _, err := w.CreateVolume(w.ctx, newVolume("pvc-2", 2, false)); !errors.Is(err, volume.ErrUnavailable) {
@@ -545,7 +546,7 @@ func TestAdministratorGivesToAnotherNamespace(t *testing.T) {
 	w.must(w.api.Update(w.ctx, v))
 	w.until("the volume is bank's", func() bool {
 		v := w.volume("pvc-1")
-		return v.Labels[v1alpha1.LabelNamespace] == "bank" && v.Spec.ClaimRef.UID == "" && !unfinishedVolume(v)
+		return v.Labels[v1alpha1.LabelNamespace] == "bank" && v.Spec.ClaimRef.UID == "" && !rules.UnfinishedVolume(v)
 	})
 	w.must(w.repeat(func() error { return second(w.CreateVolume(w.ctx, n)) }))
 	v = w.volume("pvc-1")
@@ -562,7 +563,7 @@ func TestPersonChangesHowLongItIsKept(t *testing.T) {
 	v := w.volume("pvc-1")
 	v.Spec.Lifespan = &v1alpha1.Duration{Duration: 48 * time.Hour}
 	w.must(w.api.Update(w.ctx, v))
-	w.until("the status and the array say so", func() bool { return !unfinishedVolume(w.volume("pvc-1")) })
+	w.until("the status and the array say so", func() bool { return !rules.UnfinishedVolume(w.volume("pvc-1")) })
 	w.isRetained("pvc-1", 48*time.Hour)
 }
 

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -25,7 +26,7 @@ func (t *task) read(ctx context.Context, name string, into client.Object) (found
 		return false, nil
 	}
 	if err != nil {
-		return false, kubernetesError(err, "read the "+kindOf(into)+" "+name)
+		return false, kubernetesError(err, "read the "+rules.ResourceKind(into)+" "+name)
 	}
 	return true, nil
 }
@@ -42,7 +43,7 @@ func (t *task) notWritten(err error, doing string) error {
 func (t *task) create(ctx context.Context, object client.Object) error {
 	object.SetFinalizers([]string{v1alpha1.Finalizer})
 	if err := t.Resources.Create(ctx, object); err != nil {
-		return t.notWritten(err, "create the "+kindOf(object)+" "+object.GetName())
+		return t.notWritten(err, "create the "+rules.ResourceKind(object)+" "+object.GetName())
 	}
 	t.note(object)
 	return nil
@@ -62,7 +63,7 @@ func (t *task) writeStatus(ctx context.Context, object client.Object, change fun
 // with what it is now.
 func (t *task) write(ctx context.Context, object client.Object, change func(), update func() error) error {
 	name, uid := object.GetName(), object.GetUID()
-	doing := "change the " + kindOf(object) + " " + name
+	doing := "change the " + rules.ResourceKind(object) + " " + name
 	for attempt := 1; ; attempt++ {
 		change()
 		err := update()
@@ -78,7 +79,7 @@ func (t *task) write(ctx context.Context, object client.Object, change func(), u
 			return err
 		}
 		if !found || object.GetUID() != uid {
-			return problemf(volume.ErrBusy, "%s: it was deleted meanwhile", doing)
+			return rules.Errorf(volume.ErrBusy, "%s: it was deleted meanwhile", doing)
 		}
 	}
 }
@@ -86,11 +87,11 @@ func (t *task) write(ctx context.Context, object client.Object, change func(), u
 // keep adds the finalizer to a resource that was made without it, by a person or from a backup: what it
 // stands for has to go first.
 func (t *task) keep(ctx context.Context, object client.Object) error {
-	if object.GetDeletionTimestamp() != nil || protected(object) {
+	if object.GetDeletionTimestamp() != nil || rules.HasFinalizer(object) {
 		return nil
 	}
 	return t.writeSpec(ctx, object, func() {
-		if !protected(object) {
+		if !rules.HasFinalizer(object) {
 			object.SetFinalizers(append(object.GetFinalizers(), v1alpha1.Finalizer))
 		}
 	})
@@ -105,7 +106,7 @@ func (t *task) startDeletion(ctx context.Context, object client.Object) (gone bo
 	name, uid := object.GetName(), object.GetUID()
 	err = t.Resources.Delete(ctx, object, client.Preconditions{UID: &uid})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return false, t.notWritten(err, "delete the "+kindOf(object)+" "+name)
+		return false, t.notWritten(err, "delete the "+rules.ResourceKind(object)+" "+name)
 	}
 	found, err := t.read(ctx, name, object)
 	if err != nil {
@@ -113,7 +114,7 @@ func (t *task) startDeletion(ctx context.Context, object client.Object) (gone bo
 	}
 	if !found {
 		object.SetName(name)
-		t.noteGone(kindOf(object), name)
+		t.noteGone(rules.ResourceKind(object), name)
 		return true, nil
 	}
 	t.note(object)
@@ -132,17 +133,17 @@ func (t *task) letGo(ctx context.Context, object client.Object) error {
 			t.note(object) // others keep it
 			return nil
 		case err == nil, apierrors.IsNotFound(err):
-			t.noteGone(kindOf(object), name)
+			t.noteGone(rules.ResourceKind(object), name)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == conflicts:
-			return t.notWritten(err, "release the "+kindOf(object)+" "+name)
+			return t.notWritten(err, "release the "+rules.ResourceKind(object)+" "+name)
 		}
 		found, err := t.read(ctx, name, object)
 		if err != nil {
 			return err
 		}
 		if !found || object.GetUID() != uid {
-			t.noteGone(kindOf(object), name)
+			t.noteGone(rules.ResourceKind(object), name)
 			return nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -76,8 +77,9 @@ func (t *task) notElsewhere(ctx context.Context, v *v1alpha1.PoolVolume, node st
 	}
 	for _, at := range there {
 		if !slices.Contains(own, at.ServerID) {
-			return problemf(pools.ErrInUse, "volume %s is not shared, and attached to server %s on the array of pool %s, which is not of node %s; "+
-				"detach it there", v.Name, at.ServerID, pool.Name, node)
+			return rules.Errorf(pools.ErrInUse,
+				"volume %s is not shared, and attached to server %s on the array of pool %s, which is not of node %s; "+
+					"detach it there", v.Name, at.ServerID, pool.Name, node)
 		}
 	}
 	return nil
@@ -91,11 +93,11 @@ func (t *task) node(ctx context.Context, name string, protocol v1alpha1.Protocol
 	case err != nil:
 		return nil, err
 	case !found:
-		return nil, problemf(volume.ErrNotFound, "there is no PoolNode %s; does Katbox run on the node, with pools switched on?", name)
+		return nil, rules.Errorf(volume.ErrNotFound, "there is no PoolNode %s; does Katbox run on the node, with pools switched on?", name)
 	case len(node.Spec.Addresses) == 0:
-		return nil, problemf(volume.ErrUnavailable, "the PoolNode %s has no address", name)
+		return nil, rules.Errorf(volume.ErrUnavailable, "the PoolNode %s has no address", name)
 	case protocol == v1alpha1.ISCSI && node.Spec.IQN == "":
-		return nil, problemf(volume.ErrUnavailable, "the PoolNode %s has no IQN, which a volume that is reached over iscsi needs", name)
+		return nil, rules.Errorf(volume.ErrUnavailable, "the PoolNode %s has no IQN, which a volume that is reached over iscsi needs", name)
 	}
 	return node, nil
 }
@@ -104,13 +106,13 @@ func (t *task) node(ctx context.Context, name string, protocol v1alpha1.Protocol
 func sameAttachment(a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, n pools.NewAttachment) error {
 	switch {
 	case a.DeletionTimestamp != nil:
-		return problemf(volume.ErrBusy, "volume %s is being detached from node %s; try again", n.Volume, n.Node)
+		return rules.Errorf(volume.ErrBusy, "volume %s is being detached from node %s; try again", n.Volume, n.Node)
 	case a.Spec.VolumeName != n.Volume || a.Spec.NodeName != n.Node ||
 		a.Spec.PoolName != v.Spec.PoolName || a.Spec.Protocol != v.Spec.Protocol:
-		return problemf(volume.ErrConflict, "the PoolAttachment %s is not that of volume %s, in pool %s, and node %s; delete it",
+		return rules.Errorf(volume.ErrConflict, "the PoolAttachment %s is not that of volume %s, in pool %s, and node %s; delete it",
 			a.Name, n.Volume, v.Spec.PoolName, n.Node)
 	case a.Spec.ReadOnly != n.ReadOnly:
-		return problemf(volume.ErrConflict, "volume %s is attached to node %s with read-only %t, asked for %t",
+		return rules.Errorf(volume.ErrConflict, "volume %s is attached to node %s with read-only %t, asked for %t",
 			n.Volume, n.Node, a.Spec.ReadOnly, n.ReadOnly)
 	}
 	return nil
@@ -125,7 +127,7 @@ func (t *task) newAttachment(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 			ReadOnly: n.ReadOnly, Shared: n.Shared,
 		},
 	}
-	label(a, v1alpha1.LabelPool, v.Spec.PoolName)
+	rules.SetLabel(a, v1alpha1.LabelPool, v.Spec.PoolName)
 	return t.create(ctx, a)
 }
 
@@ -141,7 +143,7 @@ func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 		return err
 	})
 	if err != nil {
-		if _, known := errors.AsType[*problem](err); known {
+		if _, known := errors.AsType[*rules.Problem](err); known {
 			return err
 		}
 		return t.arrayError(pool.Name, err, "attach volume "+a.Spec.VolumeName+" to node "+a.Spec.NodeName)

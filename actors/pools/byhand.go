@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -16,7 +17,7 @@ import (
 // madeByHand reports whether a person has made the resource of a volume, of which nothing is known on the
 // array yet: it has no finalizer, which the controller's own have from the first moment.
 func madeByHand(v *v1alpha1.PoolVolume) bool {
-	return !protected(v) && v.Status.ID == "" && v.Spec.Management != v1alpha1.External
+	return !rules.HasFinalizer(v) && v.Status.ID == "" && v.Spec.Management != v1alpha1.External
 }
 
 // nameTaken refuses the volume on the array that has the name of a resource made by hand, unless its
@@ -51,7 +52,7 @@ func (t *task) takeName(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	}); err != nil {
 		return err
 	}
-	return problemf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
+	return rules.Errorf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
 }
 
 // mayFinish lets a volume that is not shared be on one node at a time, as mayAttach does. Of two

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
@@ -16,14 +17,14 @@ func TestHostileClaims(t *testing.T) {
 	o := newOwner(&environment{})
 	long := strings.Repeat("x", 250<<10)
 	for i := range 1000 {
-		c := claimObject("ns", fmt.Sprint("claim-", i), types.UID(fmt.Sprint("uid-", i)))
+		c := rules.ClaimObject("ns", fmt.Sprint("claim-", i), types.UID(fmt.Sprint("uid-", i)))
 		c.Annotations = map[string]string{v1alpha1.LifespanAnnotation: long}
 		o.claimSeen(c)
 	}
 	remembered := 0
 	for key, said := range o.claims.said {
 		remembered += len(key) + len(said.uid) + len(said.invalid)
-		if said.invalid == "" || said.lifespan != noLifespan {
+		if said.invalid == "" || said.lifespan != rules.NoLifespan {
 			t.Fatalf("%s: %+v", key, said)
 		}
 	}

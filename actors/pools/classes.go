@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -148,7 +149,7 @@ func (k *classes) see(object *v1alpha1.PoolClass) {
 	switch {
 	case known == nil:
 		k.classes[object.Name] = &class{object: object, told: object.Status.State}
-	case known.object.UID != object.UID || !older(versionOf(object), versionOf(known.object)):
+	case known.object.UID != object.UID || !rules.IsOlder(rules.ResourceVersion(object), rules.ResourceVersion(known.object)):
 		known.object = object
 	}
 }

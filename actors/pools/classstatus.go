@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -43,7 +44,7 @@ func classStatus(c *v1alpha1.PoolClass, members []*poolmessages.PoolReport) v1al
 		s.Counters.Retained += int32(p.Counts.RetainedVolumes)
 		retained += p.Counts.Retained
 		total, available, provisioned = total+p.On.Total, available+p.On.Available, provisioned+p.On.Provisioned
-		mode = worse(mode, p.Mode)
+		mode = rules.WorseMode(mode, p.Mode)
 		switch p.State {
 		case v1alpha1.PoolReady:
 			s.Counters.Ready++
@@ -52,8 +53,9 @@ func classStatus(c *v1alpha1.PoolClass, members []*poolmessages.PoolReport) v1al
 		}
 	}
 	s.Capacity = v1alpha1.Capacity{
-		Total: quantity(total), Available: quantity(available), Provisioned: quantity(provisioned), Retained: quantity(retained),
-		Mode: v1alpha1.CapacityMode(mode),
+		Total: rules.Quantity(total), Available: rules.Quantity(available), Provisioned: rules.Quantity(provisioned),
+		Retained: rules.Quantity(retained),
+		Mode:     v1alpha1.CapacityMode(mode),
 	}
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: c.Generation}
 	if len(failed) > 0 {
@@ -78,7 +80,7 @@ func (k *classes) update(c actor.Context, name string) {
 	members := k.members(name)
 	status := classStatus(one.object, members)
 	k.tell(one, status)
-	leaves := isDeleted(one.object) && k.mayLeave(one, members)
+	leaves := rules.IsDeleting(one.object) && k.mayLeave(one, members)
 	unprotected := one.object.DeletionTimestamp == nil && !slices.Contains(one.object.Finalizers, v1alpha1.Finalizer)
 	if !leaves && !unprotected && equality.Semantic.DeepEqual(one.object.Status, status) {
 		return
@@ -163,7 +165,7 @@ func (k *classes) saved(c actor.Context, name string) {
 		root, self := c.ActorSystem().Root, c.Self()
 		time.AfterFunc(saveAgainAfter, func() { root.Send(self, &classAgain{name}) })
 	case s.object != nil:
-		if !older(versionOf(s.object), versionOf(one.object)) {
+		if !rules.IsOlder(rules.ResourceVersion(s.object), rules.ResourceVersion(one.object)) {
 			one.object = s.object
 		}
 		k.update(c, name)

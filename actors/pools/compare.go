@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -20,16 +21,16 @@ func sameVolume(a, b pools.NewVolume) bool {
 // sameAs refuses a call for a volume that there is with other properties.
 func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
 	if v.DeletionTimestamp != nil {
-		return problemf(volume.ErrBusy, "volume %s is being deleted; try again", v.Name)
+		return rules.Errorf(volume.ErrBusy, "volume %s is being deleted; try again", v.Name)
 	}
 	if s := v.Spec.RequestName; s != "" && pools.VolumeName(s) != t.name {
-		return problemf(volume.ErrConflict, "volume %s was given to another claim, whose request is %s", v.Name, s)
+		return rules.Errorf(volume.ErrConflict, "volume %s was given to another claim, whose request is %s", v.Name, s)
 	}
-	if v.Status.State == v1alpha1.VolumeRetained || isEnding(v) {
+	if v.Status.State == v1alpha1.VolumeRetained || rules.IsEnding(v) {
 		return notAnymore(v)
 	}
 	conflict := func(what string, has, asked any) error {
-		return problemf(volume.ErrConflict, "volume %s exists with %s %v, asked for %v", v.Name, what, has, asked)
+		return rules.Errorf(volume.ErrConflict, "volume %s exists with %s %v, asked for %v", v.Name, what, has, asked)
 	}
 	size := v.Spec.Size.Value()
 	asked := v.Spec.Protocol
@@ -47,9 +48,9 @@ func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
 	}
 	switch {
 	case v.Spec.Management == v1alpha1.External:
-		return problemf(volume.ErrConflict, "volume %s exists and was not made by Katbox", v.Name)
-	case kindOfVolume(v) == pools.KindLocal && n.Kind != pools.KindLocal:
-		return problemf(volume.ErrConflict, "volume %s exists in pool %s, which is on a node", v.Name, v.Spec.PoolName)
+		return rules.Errorf(volume.ErrConflict, "volume %s exists and was not made by Katbox", v.Name)
+	case rules.KindOfVolume(v) == pools.KindLocal && n.Kind != pools.KindLocal:
+		return rules.Errorf(volume.ErrConflict, "volume %s exists in pool %s, which is on a node", v.Name, v.Spec.PoolName)
 	case n.Class != "" && n.Class != v.Spec.ClassName:
 		return conflict("PoolClass", v.Spec.ClassName, n.Class)
 	case size < n.Required:
@@ -82,14 +83,14 @@ const (
 // ours refuses a volume on the array that has the name of the resource and is another one.
 func (t *task) ours(v *v1alpha1.PoolVolume, have array.Volume, m mark) error {
 	taken := func(why string) error {
-		return problemf(volume.ErrConflict, "%s has a volume %s already (%s), %s; rename or delete that one",
+		return rules.Errorf(volume.ErrConflict, "%s has a volume %s already (%s), %s; rename or delete that one",
 			t.ground(v.Spec.PoolName), have.Name, have.ID, why)
 	}
 	want, by := sizeFor(v), t.whose(v, have)
 	switch {
 	case m == marked && by != byThis, by == byAnotherCluster:
 		return taken("which this cluster has not made for this claim")
-	case have.Block != onDevice(v):
+	case have.Block != rules.OnDevice(v):
 		return taken("which is reached over another protocol")
 	case m == perhapsUnmarked && (by == byThis || by == byCluster):
 		return nil // the array may round sizes

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
@@ -77,7 +78,7 @@ func compatibleDisk(p *v1alpha1.Pool, h array.Health, strict bool) (array.Pool, 
 		return array.Pool{}, bad("NotThisArray", fmt.Sprintf("what answers is the pool with the UUID %s; this Pool is that of %s",
 			h.IQN, p.Spec.Local.UUID))
 	case strict && !h.Disk.HardLimit:
-		return array.Pool{}, bad("NoHardLimit", noHardLimit(p.Spec.ClassName, h.Disk))
+		return array.Pool{}, bad("NoHardLimit", rules.NoHardLimit(p.Spec.ClassName, h.Disk))
 	}
 	return h.Pools[0], good("Compatible")
 }

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
@@ -164,7 +165,7 @@ func TestModeOfAPool(t *testing.T) {
 			t.Errorf("%+v, %+v: %s, want %s", tc.on, tc.t, got, tc.want)
 		}
 	}
-	if worse(array.Normal, array.Alert) != array.Alert || worse(array.Emergency, array.Protected) != array.Emergency {
+	if rules.WorseMode(array.Normal, array.Alert) != array.Alert || rules.WorseMode(array.Emergency, array.Protected) != array.Emergency {
 		t.Error("the worst mode does not win")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -57,10 +58,10 @@ func (t *task) newVolumeIn(ctx context.Context, v *v1alpha1.PoolVolume, n pools.
 	for tried := 1; ; tried++ {
 		pool, err := t.newVolume(ctx, v, n, c, not)
 		switch {
-		case pool == "" || isOpen(err) || tried == refusals:
+		case pool == "" || rules.IsOpen(err) || tried == refusals:
 			return err
 		case errors.Is(err, array.ErrDeclined), isNotHere(err):
-			not.declined[pool] = shortly(err)
+			not.declined[pool] = rules.Shortly(err)
 		case errors.Is(err, volume.ErrNoSpace):
 			not.full = append(not.full, pool)
 		default:
@@ -190,7 +191,7 @@ func (t *task) wanted(n pools.NewVolume, chosen poolmessages.Reservation, protoc
 			Flags: v1alpha1.VolumeFlags{Compress: chosen.Compress, Dedupe: chosen.Dedupe, Encrypt: chosen.Encrypt},
 		},
 	}
-	label(&v, v1alpha1.LabelPool, chosen.Pool)
+	rules.SetLabel(&v, v1alpha1.LabelPool, chosen.Pool)
 	if n.Name != t.name {
 		v.Spec.RequestName = n.Name
 	}
@@ -204,7 +205,7 @@ func (t *task) wanted(n pools.NewVolume, chosen poolmessages.Reservation, protoc
 	}
 	if n.Claim != (pools.Claim{}) {
 		v.Spec.ClaimRef = &v1alpha1.ClaimRef{Namespace: n.Claim.Namespace, Name: n.Claim.Name}
-		label(&v, v1alpha1.LabelNamespace, n.Claim.Namespace)
+		rules.SetLabel(&v, v1alpha1.LabelNamespace, n.Claim.Namespace)
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -19,11 +20,11 @@ func (o *owner) answerMayDelete(m *poolmessages.MayDelete) {
 	switch {
 	case !o.listed:
 		err = errStarting
-	case m.Kind == kindVolume:
+	case m.Kind == rules.KindVolume:
 		err = o.admission.mayRemove(m.Name)
-	case m.Kind == kindSnapshot:
+	case m.Kind == rules.KindSnapshot:
 		err = o.admission.mayRemoveSnapshot(m.Name)
-	case m.Kind == kindNode:
+	case m.Kind == rules.KindNode:
 		err = o.mayForgetNode(m.Name)
 	}
 	m.Send(struct{}{}, err)
@@ -45,7 +46,7 @@ func (t *task) removeVolume(ctx context.Context) error {
 	}
 	if madeByHand(v) {
 		if err := t.nameTaken(ctx, v); err != nil {
-			return because(volume.ErrUncertain, err, "delete volume %s, which a person has made", v.Name)
+			return rules.Wrapf(volume.ErrUncertain, err, "delete volume %s, which a person has made", v.Name)
 		}
 	}
 	if err := t.keep(ctx, v); err != nil {
@@ -62,7 +63,7 @@ func (t *task) removeVolume(ctx context.Context) error {
 
 // finishRemoval deletes a volume whose resource was deleted, unless something uses or needs it.
 func (t *task) finishRemoval(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	err := t.mayDelete(ctx, kindVolume)
+	err := t.mayDelete(ctx, rules.KindVolume)
 	if err == nil && v.Spec.Management != v1alpha1.External {
 		err = t.needed(ctx, v)
 	}
@@ -125,7 +126,7 @@ func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool poo
 	have, err := pool.Array.VolumeNamed(ctx, v.Name)
 	switch {
 	case errors.Is(err, array.ErrNotFound) && v.Status.ID == "" && t.early():
-		return have, false, problemf(volume.ErrUncertain, "volume %s is not on %s, and may still be made by a request of an "+
+		return have, false, rules.Errorf(volume.ErrUncertain, "volume %s is not on %s, and may still be made by a request of an "+
 			"earlier run of the controller", v.Name, t.ground(pool.Name))
 	case errors.Is(err, array.ErrNotFound):
 		return have, false, nil
@@ -136,7 +137,7 @@ func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool poo
 	case byAnotherCluster:
 		return have, false, nil
 	case byPerson:
-		return have, false, problemf(volume.ErrUncertain, "%s has a volume %s (%s) whose comment does not say that it is "+
+		return have, false, rules.Errorf(volume.ErrUncertain, "%s has a volume %s (%s) whose comment does not say that it is "+
 			"ours; delete its comment if it is, or rename it", t.ground(pool.Name), v.Name, have.ID)
 	}
 	return have, true, nil

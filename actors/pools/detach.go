@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -76,7 +77,7 @@ func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) er
 		}
 	}
 	if !known && t.early() {
-		return problemf(volume.ErrUncertain, "volume %s may still be attached to node %s by a request of an earlier run of the controller",
+		return rules.Errorf(volume.ErrUncertain, "volume %s may still be attached to node %s by a request of an earlier run of the controller",
 			a.Spec.VolumeName, a.Spec.NodeName)
 	}
 	for _, id := range servers {
@@ -126,7 +127,7 @@ func (t *task) detachFrom(ctx context.Context, pool poolmessages.UsablePool, v *
 	for _, still := range left {
 		switch {
 		case slices.Contains(servers, still.ServerID):
-			return nil, problemf(volume.ErrUncertain, "%s: it is still attached to server %s on the array of pool %s",
+			return nil, rules.Errorf(volume.ErrUncertain, "%s: it is still attached to server %s on the array of pool %s",
 				doing, still.ServerID, pool.Name)
 		case slices.Contains(all, still.ServerID): // another record of the node, which was not written down
 			return t.detachFrom(ctx, pool, v, node, append(slices.Clone(servers), still.ServerID))
@@ -147,13 +148,13 @@ func (t *task) finishAttachment(ctx context.Context) error {
 	switch {
 	case a.DeletionTimestamp != nil:
 		return t.cutOff(ctx, a)
-	case findsDisk(a):
+	case rules.FindsDisk(a):
 		if err := t.judgeDisk(ctx, a); err != nil {
 			return err
 		}
 	}
 	switch {
-	case !unfinishedAttachment(a):
+	case !rules.UnfinishedAttachment(a):
 		if moved, err := t.nodeHasMoved(ctx, a); err != nil || !moved {
 			return err
 		}

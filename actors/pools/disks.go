@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -196,7 +197,7 @@ func (o *owner) left(m *poolmessages.NodeAway) {
 // look lets the pools of a disk be asked how they are.
 func (o *owner) look(uuid string, soon bool) {
 	for name := range o.disks.pools[uuid] {
-		o.supervisor.Tell(keyOf(kindPool, name), &poolmessages.ProbePool{Soon: soon})
+		o.supervisor.Tell(rules.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{Soon: soon})
 	}
 }
 
@@ -208,7 +209,7 @@ func (o *owner) lookAtClass(c *v1alpha1.PoolClass) {
 	o.disks.classes[c.Name] = c.Generation
 	for name, p := range o.pools {
 		if p.Spec.Local != nil && p.Spec.ClassName == c.Name {
-			o.supervisor.Tell(keyOf(kindPool, name), &poolmessages.ProbePool{})
+			o.supervisor.Tell(rules.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{})
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -25,12 +26,12 @@ func (t *task) endRetained(ctx context.Context, m *poolmessages.EndRetained) err
 	switch {
 	case err != nil || !found:
 		return err
-	case v.DeletionTimestamp != nil || isEnding(v):
+	case v.DeletionTimestamp != nil || rules.IsEnding(v):
 		return t.finishEnd(ctx, v)
-	case !isKept(v) || v.Status.RetainedSince == nil || !v.Status.RetainedSince.Time.Equal(m.Since):
-		return problemf(volume.ErrConflict, "volume %s is not the retained one that was to go: its state is %q", v.Name, v.Status.State)
-	case m.Reason != pools.Vanished && wholeSeconds(saidIn(v.Spec.Lifespan)) > m.Lifespan:
-		return problemf(volume.ErrConflict, "volume %s is to be kept longer than was known when it was to go", v.Name)
+	case !rules.IsKept(v) || v.Status.RetainedSince == nil || !v.Status.RetainedSince.Time.Equal(m.Since):
+		return rules.Errorf(volume.ErrConflict, "volume %s is not the retained one that was to go: its state is %q", v.Name, v.Status.State)
+	case m.Reason != pools.Vanished && rules.WholeSeconds(rules.LifespanFromSpec(v.Spec.Lifespan)) > m.Lifespan:
+		return rules.Errorf(volume.ErrConflict, "volume %s is to be kept longer than was known when it was to go", v.Name)
 	}
 	if _, err := t.pool(ctx, v.Spec.PoolName); err != nil {
 		return err // a claim may still get it back
@@ -40,7 +41,7 @@ func (t *task) endRetained(ctx context.Context, m *poolmessages.EndRetained) err
 	err = t.Resources.Status().Update(ctx, v)
 	switch {
 	case apierrors.IsConflict(err):
-		return problemf(volume.ErrBusy, "volume %s has changed while it was to go; it is looked at again", v.Name)
+		return rules.Errorf(volume.ErrBusy, "volume %s has changed while it was to go; it is looked at again", v.Name)
 	case err != nil:
 		return t.notWritten(err, "change the PoolVolume "+v.Name)
 	}

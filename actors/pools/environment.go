@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
-	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
@@ -150,12 +150,12 @@ func (e *environment) noteGone(kind, name string) {
 // pool returns the pool, to change something on its array. The error is [volume.ErrUnavailable] while
 // that cannot be done, and says why.
 func (e *environment) pool(ctx context.Context, name string) (poolmessages.UsablePool, error) {
-	return actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.UsePool{Routing: routing(ctx, kindPool, name), Pool: name})
+	return actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.UsePool{Routing: routing(ctx, rules.KindPool, name), Pool: name})
 }
 
 // doubt has the array of a pool asked how it is, because a call of it failed in this way.
 func (e *environment) doubt(pool string, err error) {
-	question := &poolmessages.DoubtPool{Routing: messages.Routing{ID: keyOf(kindPool, pool)}, Err: err}
+	question := &poolmessages.DoubtPool{Routing: messages.Routing{ID: rules.KeyOf(rules.KindPool, pool)}, Err: err}
 	question.Prepare()
 	e.Root.Send(e.Supervisor(), question)
 }
@@ -173,10 +173,5 @@ func (e *environment) release(name string, made bool) {
 // routing addresses a request.
 func routing(ctx context.Context, kind, name string) messages.Routing {
 	deadline, _ := ctx.Deadline()
-	return messages.Routing{ID: keyOf(kind, name), Deadline: deadline}
-}
-
-// errUnknownPool answers what is asked of a pool that does not exist.
-func errUnknownPool(name string) error {
-	return fmt.Errorf("%w: there is no Pool %s", volume.ErrUnavailable, name)
+	return messages.Routing{ID: rules.KeyOf(kind, name), Deadline: deadline}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -54,7 +55,7 @@ func (h *testPools) wantVolumes(when string, a *testArray, want ...string) {
 }
 
 func oneClass(lifespan time.Duration) func(*v1alpha1.PoolClassSpec) {
-	return func(s *v1alpha1.PoolClassSpec) { s.Default, s.Lifespan = true, orNone(lifespan) }
+	return func(s *v1alpha1.PoolClassSpec) { s.Default, s.Lifespan = true, rules.LifespanToSpec(lifespan) }
 }
 
 // TestRetainedVolumeExpires when its lifespan is over, also one that is retained when the controller starts.

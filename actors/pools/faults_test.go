@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -182,7 +183,7 @@ func (w *world) removeAll() {
 	}
 	w.must(w.repeat(func() error { return w.DeleteSnapshot(w.ctx, "snapshot-1") }))
 	for _, id := range []string{"pvc-1", "pvc-2"} {
-		w.must(client.IgnoreNotFound(w.api.Delete(w.ctx, claimObject("ns", id, ""))))
+		w.must(client.IgnoreNotFound(w.api.Delete(w.ctx, rules.ClaimObject("ns", id, ""))))
 	}
 	for _, id := range []string{"pvc-1", "pvc-2"} {
 		w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, id) }))
@@ -277,17 +278,17 @@ func (w *world) settled() bool {
 	}
 	on, nodes := w.on(), map[string]bool{}
 	for i := range volumes.Items {
-		if unfinishedVolume(&volumes.Items[i]) {
+		if rules.UnfinishedVolume(&volumes.Items[i]) {
 			return false
 		}
 	}
 	for i := range snapshots.Items {
-		if unfinishedSnapshot(&snapshots.Items[i]) {
+		if rules.UnfinishedSnapshot(&snapshots.Items[i]) {
 			return false
 		}
 	}
 	for i := range attachments.Items {
-		if unfinishedAttachment(&attachments.Items[i]) {
+		if rules.UnfinishedAttachment(&attachments.Items[i]) {
 			return false
 		}
 		nodes[attachments.Items[i].Spec.NodeName] = true

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -8,7 +9,7 @@ import (
 )
 
 func thresholdsOf(t v1alpha1.CapacityThresholds) poolmessages.Thresholds {
-	return poolmessages.Thresholds{Alert: share(t.Alert, 0.2), Emergency: share(t.Emergency, 0.05)}
+	return poolmessages.Thresholds{Alert: rules.ParseShare(t.Alert, 0.2), Emergency: rules.ParseShare(t.Emergency, 0.05)}
 }
 
 // figures is how the pool is.
@@ -16,7 +17,8 @@ func (p *poolActor) figures() *poolmessages.PoolReport {
 	state := p.state(p.object.DeletionTimestamp != nil)
 	f := &poolmessages.PoolReport{
 		Name: p.name, Class: p.object.Spec.ClassName, State: state, On: p.last.on, Mode: p.mode, Counts: p.counts, Measured: p.last.began,
-		Overcommit: share(p.object.Spec.Overcommit, 0), Kind: kindOfPool(p.object), Thresholds: thresholdsOf(p.object.Spec.CapacityThresholds),
+		Overcommit: rules.ParseShare(p.object.Spec.Overcommit, 0), Kind: rules.KindOfPool(p.object),
+		Thresholds: thresholdsOf(p.object.Spec.CapacityThresholds),
 	}
 	f.Needs = p.abilities()
 	if on := p.object.Spec.Local; on != nil {

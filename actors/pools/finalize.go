@@ -9,11 +9,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -22,7 +22,7 @@ import (
 // finalize lets a Pool go that is being deleted, once nothing of ours is left on it. With the
 // annotation [v1alpha1.Forget] it goes at once, and what is on the array stays there.
 func (p *poolActor) finalize(c actor.Context) {
-	if p.dropping != nil || p.syncing != nil || p.ended || !p.counted || p.object == nil || !isDeleted(p.object) {
+	if p.dropping != nil || p.syncing != nil || p.ended || !p.counted || p.object == nil || !rules.IsDeleting(p.object) {
 		return
 	}
 	forget := p.object.Annotations[v1alpha1.Forget] == "true"
@@ -50,7 +50,7 @@ func blockedBy(p *v1alpha1.Pool, has poolmessages.PoolCounts) string {
 	}
 	return fmt.Sprintf("the pool has %s and %d snapshots of Katbox, and %d attachments; %s, "+
 		"or, if the %[5]s is gone for ever, set the annotation %[6]s to \"true\": its resources go then, and nothing on the %[5]s",
-		volumes, has.ManagedSnapshots, has.Attachments, what, mediumOf(kindOfPool(p)), v1alpha1.Forget)
+		volumes, has.ManagedSnapshots, has.Attachments, what, rules.Medium(rules.KindOfPool(p)), v1alpha1.Forget)
 }
 
 // leave drops what resources the Pool has, and the Pool. Nothing on the array changes.
@@ -164,9 +164,4 @@ func (e *environment) changeFinalizers(ctx context.Context, object client.Object
 		}
 		return e.Resources.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
-}
-
-// isDeleted reports whether a resource is to be deleted and waits for us.
-func isDeleted(m metav1.Object) bool {
-	return m.GetDeletionTimestamp() != nil && slices.Contains(m.GetFinalizers(), v1alpha1.Finalizer)
 }

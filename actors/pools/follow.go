@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
@@ -33,9 +34,9 @@ func newClaims() claims { return claims{said: map[string]claimSaid{}, behind: ma
 // claimSeen takes over what a claim says.
 func (o *owner) claimSeen(c *metav1.PartialObjectMetadata) {
 	key := c.Namespace + "/" + c.Name
-	lifespan, invalid := lifespanOf(c)
+	lifespan, invalid := rules.LifespanOf(c)
 	before, known := o.claims.said[key]
-	if lifespan == noLifespan && invalid == nil && !known && o.index.ofClaim[string(c.UID)] == "" {
+	if lifespan == rules.NoLifespan && invalid == nil && !known && o.index.ofClaim[string(c.UID)] == "" {
 		return
 	}
 	now := claimSaid{uid: string(c.UID), lifespan: lifespan}
@@ -46,7 +47,7 @@ func (o *owner) claimSeen(c *metav1.PartialObjectMetadata) {
 	if now.invalid != "" && now != before && name != "" && o.listed {
 		(&task{environment: o.environment}).warn(c, "InvalidLifespan", invalid)
 	}
-	if known || now.lifespan != noLifespan || now.invalid != "" {
+	if known || now.lifespan != rules.NoLifespan || now.invalid != "" {
 		o.claims.said[key] = now
 	}
 	if name != "" {
@@ -82,7 +83,7 @@ func (o *owner) letFollow(name string, v *indexedVolume) {
 	if !v.flags.Has(poolmessages.FlagReady) || v.flags.Has(poolmessages.FlagDeleting) {
 		return
 	}
-	id := keyOf(kindVolume, name)
+	id := rules.KeyOf(rules.KindVolume, name)
 	if !o.listed || o.supervisor.IsAwake(id) {
 		o.claims.behind[name] = true // it goes on when all is listed, or the actor has ended
 		return
@@ -94,5 +95,5 @@ func (o *owner) letFollow(name string, v *indexedVolume) {
 func (o *owner) catchUp(name string) {
 	delete(o.claims.behind, name)
 	o.bound.try(name)
-	o.goOn(keyOf(kindVolume, name))
+	o.goOn(rules.KeyOf(rules.KindVolume, name))
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -28,9 +29,9 @@ func (t *task) giveBack(ctx context.Context, m *poolmessages.RestoreVolume) (poo
 	case err != nil:
 		return pools.Volume{}, err
 	case !found:
-		return pools.Volume{}, problemf(volume.ErrNotFound, "the retained volume %s is gone", t.name)
+		return pools.Volume{}, rules.Errorf(volume.ErrNotFound, "the retained volume %s is gone", t.name)
 	}
-	if isKept(v) {
+	if rules.IsKept(v) {
 		if err := t.fitsClaim(ctx, v, m); err != nil {
 			return pools.Volume{}, err
 		}
@@ -40,16 +41,16 @@ func (t *task) giveBack(ctx context.Context, m *poolmessages.RestoreVolume) (poo
 	}
 	bound := v.Spec.RequestName == m.New.Name
 	switch {
-	case bound && isGiven(v):
+	case bound && rules.IsGiven(v):
 		if err := t.handOver(ctx, v); err != nil {
 			return pools.Volume{}, err
 		}
 	case bound && v.Status.State == v1alpha1.VolumeReady && v.DeletionTimestamp == nil:
 	default:
 		if c := v.Spec.ClaimRef; c != nil && v.Status.State != v1alpha1.VolumeDeleting && v.DeletionTimestamp == nil {
-			return pools.Volume{}, problemf(volume.ErrNotFound, "the data of volume %s were given to claim %s", t.name, c.Name)
+			return pools.Volume{}, rules.Errorf(volume.ErrNotFound, "the data of volume %s were given to claim %s", t.name, c.Name)
 		}
-		return pools.Volume{}, problemf(volume.ErrNotFound, "the retained volume %s is being deleted", t.name)
+		return pools.Volume{}, rules.Errorf(volume.ErrNotFound, "the retained volume %s is being deleted", t.name)
 	}
 	if err := t.near(ctx, v, m.New); err != nil {
 		return pools.Volume{}, err
@@ -67,7 +68,7 @@ func (t *task) giveBack(ctx context.Context, m *poolmessages.RestoreVolume) (poo
 func (t *task) fitsClaim(ctx context.Context, v *v1alpha1.PoolVolume, m *poolmessages.RestoreVolume) error {
 	n, c, size := m.New, v.Spec.ClaimRef, v.Status.Capacity.Value()
 	if c == nil || c.Namespace != m.For.Namespace || string(c.NamespaceUID) != m.For.NamespaceUID || m.For.NamespaceUID == "" {
-		return problemf(volume.ErrNotFound, "volume %s is not retained for the namespace %s", v.Name, m.For.Namespace)
+		return rules.Errorf(volume.ErrNotFound, "volume %s is not retained for the namespace %s", v.Name, m.For.Namespace)
 	}
 	of := "the data of claim " + c.Name
 	kind := pools.Protocol(v.Spec.Protocol).Kind()
@@ -114,7 +115,8 @@ func (t *task) unnamed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 			return kubernetesError(err, "read the PersistentVolume "+name)
 		}
 		if err == nil && namesVolume(pv, v) {
-			return problemf(volume.ErrUnavailable, "the PersistentVolume %s of the deleted claim still names volume %s; try again once it is gone",
+			return rules.Errorf(volume.ErrUnavailable,
+				"the PersistentVolume %s of the deleted claim still names volume %s; try again once it is gone",
 				name, v.Name)
 		}
 	}
@@ -124,8 +126,9 @@ func (t *task) unnamed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 // bind gives the resource of a retained volume to a claim, unless it has changed meanwhile. What it was is kept in
 // an annotation.
 func (t *task) bind(ctx context.Context, v *v1alpha1.PoolVolume, m *poolmessages.RestoreVolume) error {
-	was := former{
-		Claim: v.Spec.ClaimRef.DeepCopy(), RequestName: v.Spec.RequestName, Lifespan: saidIn(v.Spec.Lifespan), Size: v.Spec.Size.Value(),
+	was := rules.Former{
+		Claim: v.Spec.ClaimRef.DeepCopy(), RequestName: v.Spec.RequestName, Lifespan: rules.LifespanFromSpec(v.Spec.Lifespan),
+		Size: v.Spec.Size.Value(),
 	}
 	text, err := json.Marshal(was)
 	if err != nil {
@@ -137,14 +140,14 @@ func (t *task) bind(ctx context.Context, v *v1alpha1.PoolVolume, m *poolmessages
 	v.Annotations[v1alpha1.RestoredFromAnnotation] = string(text)
 	v.Spec.RequestName = m.New.Name
 	isFor(v, &claim{ClaimOf: m.For})
-	v.Spec.Size = quantity(max(rounded(v, m.New.Required), v.Status.Capacity.Value()))
+	v.Spec.Size = rules.Quantity(max(rounded(v, m.New.Required), v.Status.Capacity.Value()))
 	err = t.Resources.Update(ctx, v)
 	switch {
 	case err == nil:
 		t.note(v)
 		return nil
 	case apierrors.IsConflict(err):
-		return problemf(volume.ErrBusy, "volume %s has changed while it was to be given to claim %s; try again", v.Name, m.For.Name)
+		return rules.Errorf(volume.ErrBusy, "volume %s has changed while it was to be given to claim %s; try again", v.Name, m.For.Name)
 	}
 	return t.notWritten(err, "give the PoolVolume "+v.Name+" to claim "+m.For.Name)
 }
@@ -152,12 +155,12 @@ func (t *task) bind(ctx context.Context, v *v1alpha1.PoolVolume, m *poolmessages
 // unbind takes a volume back from a claim that does not get it after all.
 func (t *task) unbind(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	return t.writeSpec(ctx, v, func() {
-		was := wasBefore(v)
+		was := rules.FormerOf(v)
 		if was == nil {
 			return
 		}
 		delete(v.Annotations, v1alpha1.RestoredFromAnnotation)
-		v.Spec.RequestName, v.Spec.Lifespan = was.RequestName, orNone(was.Lifespan)
+		v.Spec.RequestName, v.Spec.Lifespan = was.RequestName, rules.LifespanToSpec(was.Lifespan)
 		if was.Claim != nil {
 			v.Spec.ClaimRef = was.Claim
 		}
@@ -168,9 +171,9 @@ func (t *task) unbind(ctx context.Context, v *v1alpha1.PoolVolume) error {
 // handOver makes a bound volume as large as its claim wants it, and Ready.
 func (t *task) handOver(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	err := t.hand(ctx, v)
-	if errors.Is(err, volume.ErrNoSpace) && !isOpen(err) {
+	if errors.Is(err, volume.ErrNoSpace) && !rules.IsOpen(err) {
 		if undone := t.unbind(ctx, v); undone != nil {
-			return because(volume.ErrUncertain, errors.Join(err, undone), "volume %s cannot be taken back from its claim", v.Name)
+			return rules.Wrapf(volume.ErrUncertain, errors.Join(err, undone), "volume %s cannot be taken back from its claim", v.Name)
 		}
 		return err
 	}
@@ -197,7 +200,7 @@ func (t *task) hand(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if err := t.comments(ctx, v, v.Status.ID, pool, nil); err != nil {
 		return err
 	}
-	was, since := wasBefore(v), v.Status.RetainedSince
+	was, since := rules.FormerOf(v), v.Status.RetainedSince
 	if err := t.writeStatus(ctx, v, func() {
 		v.Status.State, v.Status.Message, v.Status.RetainedSince, v.Status.RetainedUntil = v1alpha1.VolumeReady, "", nil, nil
 		v.Status.ObservedGeneration = v.Generation
@@ -228,7 +231,7 @@ func (t *task) finishGiving(ctx context.Context, v *v1alpha1.PoolVolume) error {
 			return t.unbind(ctx, v)
 		}
 	}
-	if err := t.handOver(ctx, v); err != nil && isOpen(err) {
+	if err := t.handOver(ctx, v); err != nil && rules.IsOpen(err) {
 		return err
 	}
 	return nil

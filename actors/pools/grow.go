@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -22,11 +23,11 @@ func (t *task) growVolume(ctx context.Context, required, limit int64) (pools.Vol
 	case err != nil:
 		return pools.Volume{}, err
 	case !found:
-		return pools.Volume{}, problemf(volume.ErrNotFound, "there is no PoolVolume %s", t.name)
+		return pools.Volume{}, rules.Errorf(volume.ErrNotFound, "there is no PoolVolume %s", t.name)
 	case v.DeletionTimestamp != nil:
-		return pools.Volume{}, problemf(volume.ErrBusy, "volume %s is being deleted", t.name)
+		return pools.Volume{}, rules.Errorf(volume.ErrBusy, "volume %s is being deleted", t.name)
 	case v.Status.State != v1alpha1.VolumeReady:
-		return pools.Volume{}, problemf(volume.ErrBusy, "volume %s cannot grow now, its state is %q", t.name, v.Status.State)
+		return pools.Volume{}, rules.Errorf(volume.ErrBusy, "volume %s cannot grow now, its state is %q", t.name, v.Status.State)
 	}
 	if err := t.growing(v); err != nil {
 		return pools.Volume{}, err
@@ -53,8 +54,8 @@ func (t *task) growing(v *v1alpha1.PoolVolume) error {
 	if !t.early() || v.Spec.Size.Cmp(v.Status.Capacity) <= 0 {
 		return nil
 	}
-	t.unfinished = problemf(volume.ErrUncertain, "volume %s may be growing on its %s, by a request of an earlier run of the controller; "+
-		"try again", v.Name, medium(v))
+	t.unfinished = rules.Errorf(volume.ErrUncertain, "volume %s may be growing on its %s, by a request of an earlier run of the controller; "+
+		"try again", v.Name, rules.MediumOfVolume(v))
 	return t.unfinished
 }
 
@@ -68,7 +69,7 @@ func (t *task) finishGrowth(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	refused := errors.Is(err, volume.ErrNoSpace) || errors.Is(err, pools.ErrOutOfRange)
 	if refused {
 		if undone := t.writeSpec(ctx, v, func() { v.Spec.Size = v.Status.Capacity }); undone != nil {
-			err = because(volume.ErrUncertain, errors.Join(err, undone), "the size in the resource of volume %s is not put back", t.name)
+			err = rules.Wrapf(volume.ErrUncertain, errors.Join(err, undone), "the size in the resource of volume %s is not put back", t.name)
 		}
 	}
 	if err != nil && !refused || errors.Is(err, volume.ErrUncertain) {
@@ -80,19 +81,19 @@ func (t *task) finishGrowth(ctx context.Context, v *v1alpha1.PoolVolume) error {
 // growWithRoom grows a volume on its array. Where that has no room, retained volumes of the pool make some.
 func (t *task) growWithRoom(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	err := t.growOnArray(ctx, v)
-	if !errors.Is(err, volume.ErrNoSpace) || isOpen(err) {
+	if !errors.Is(err, volume.ErrNoSpace) || rules.IsOpen(err) {
 		return err
 	}
 	defer func() { t.release(t.name, err == nil) }()
 	ask := poolmessages.ReservePool{
 		Volume: t.name, Class: v.Spec.ClassName, Pool: v.Spec.PoolName, Bytes: v.Spec.Size.Value() - v.Status.Capacity.Value(),
-		Kind: kindOfVolume(v), Refused: []string{v.Spec.PoolName}, Growth: true,
+		Kind: rules.KindOfVolume(v), Refused: []string{v.Spec.PoolName}, Growth: true,
 	}
 	for range refusals {
 		if _, none := t.reserve(ctx, ask); none != nil {
 			return err
 		}
-		if err = t.growOnArray(ctx, v); !errors.Is(err, volume.ErrNoSpace) || isOpen(err) {
+		if err = t.growOnArray(ctx, v); !errors.Is(err, volume.ErrNoSpace) || rules.IsOpen(err) {
 			return err
 		}
 	}
@@ -107,9 +108,9 @@ func (t *task) growOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	have, err := pool.Array.GrowVolume(ctx, v.Status.ID, sizeFor(v))
 	switch {
 	case errors.Is(err, array.ErrNoRoom) && !errors.Is(err, array.ErrUncertain):
-		return because(volume.ErrNoSpace, err, "grow volume %s in pool %s", v.Name, pool.Name)
+		return rules.Wrapf(volume.ErrNoSpace, err, "grow volume %s in pool %s", v.Name, pool.Name)
 	case errors.Is(err, array.ErrRefused):
-		return because(pools.ErrOutOfRange, err, "grow volume %s in pool %s", v.Name, pool.Name)
+		return rules.Wrapf(pools.ErrOutOfRange, err, "grow volume %s in pool %s", v.Name, pool.Name)
 	case err != nil:
 		return t.arrayError(pool.Name, err, "grow volume "+v.Name)
 	}

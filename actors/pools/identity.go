@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -21,13 +22,6 @@ func (x *index) claimDisk(m *poolmessages.ClaimDisk) string {
 		x.disks[key] = m.Volume
 	}
 	return x.disks[key]
-}
-
-// findsDisk reports whether a node has found a disk on which the controller has not decided. What is attached over NFS has
-// none, whatever a node says.
-func findsDisk(a *v1alpha1.PoolAttachment) bool {
-	s := a.Status
-	return s.LUN != nil && s.WWID != "" && s.WWID != s.AcceptedWWID && s.WWID != s.RefusedWWID && a.DeletionTimestamp == nil
 }
 
 // judgeDisk decides whether the disk that a node has found for an attachment is the volume's.
@@ -86,7 +80,7 @@ func (t *task) otherDisk(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1a
 	}
 	if !isAt(at, a, pool.IQN) {
 		return fmt.Sprintf("the array of pool %s does not have volume %s at LUN %d for node %s any more, where the node has found the disk %s",
-			pool.Name, v.Name, lunOf(a), a.Spec.NodeName, a.Status.WWID), nil
+			pool.Name, v.Name, rules.LUN(a), a.Spec.NodeName, a.Status.WWID), nil
 	}
 	is, err := pool.Array.Volume(ctx, v.Status.ID)
 	if err != nil {
@@ -107,16 +101,9 @@ func (t *task) otherDisk(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1a
 // isAt tells whether the array has a volume attached where an attachment says, of those that there are.
 func isAt(there []array.Attachment, a *v1alpha1.PoolAttachment, target string) bool {
 	for _, at := range there {
-		if at.ServerID == a.Status.ServerID && at.LUN == lunOf(a) && cmp.Or(at.Target, target) == a.Status.Target {
+		if at.ServerID == a.Status.ServerID && at.LUN == rules.LUN(a) && cmp.Or(at.Target, target) == a.Status.Target {
 			return true
 		}
 	}
 	return false
-}
-
-func lunOf(a *v1alpha1.PoolAttachment) int {
-	if a.Status.LUN == nil {
-		return -1
-	}
-	return int(*a.Status.LUN)
 }

@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -32,7 +33,7 @@ func (w *world) decided(id, node string) (s v1alpha1.PoolAttachmentStatus) {
 	w.until("the disk of "+id+" on "+node+" is judged", func() bool {
 		a := w.attachment(id, node)
 		s = a.Status
-		return !findsDisk(a)
+		return !rules.FindsDisk(a)
 	})
 	return s
 }
@@ -166,7 +167,7 @@ func TestDiskOverNFS(t *testing.T) {
 	w.create("pvc-1", 1, false)
 	w.attach("pvc-1", "node1")
 	w.says("pvc-1", "node1", "naa.1", gib)
-	if a := w.attachment("pvc-1", "node1"); a.Spec.Protocol != v1alpha1.NFS || a.Status.WWID != "naa.1" || unfinishedAttachment(a) {
+	if a := w.attachment("pvc-1", "node1"); a.Spec.Protocol != v1alpha1.NFS || a.Status.WWID != "naa.1" || rules.UnfinishedAttachment(a) {
 		t.Errorf("the controller has something left to do for %+v", a)
 	}
 	w.must(w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "") }))

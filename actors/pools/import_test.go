@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -176,7 +177,8 @@ func TestVolumesThatVanishFail(t *testing.T) {
 		delete(a.volumes, id)
 		a.memArray.mu.Unlock()
 		h.pass(6 * time.Minute)
-		if s := get[v1alpha1.PoolVolume](h, "pvc-1").Status; s.State != v1alpha1.VolumeFailed || s.Message != missingMessage(pools.KindArray) {
+		if s := get[v1alpha1.PoolVolume](h, "pvc-1").Status; s.State != v1alpha1.VolumeFailed ||
+			s.Message != rules.MissingMessage(pools.KindArray) {
 			h.Errorf("a volume that vanished: %+v", s)
 		}
 		h.wantEvents("a Warning Imported: imported 0 volumes and 0 snapshots again, and 0 volumes and snapshots of others; 1 are missing", 1)

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/messages"
@@ -40,12 +41,12 @@ func (x *comparison) vanished(ctx context.Context, known poolmessages.Content) e
 	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if !isKept(&object) || object.Status.ID != known.ID || object.Status.RetainedSince == nil {
+	if !rules.IsKept(&object) || object.Status.ID != known.ID || object.Status.RetainedSince == nil {
 		return nil
 	}
 	order := &poolmessages.EndRetained{
-		Routing: messages.Routing{ID: keyOf(kindVolume, known.Name)}, Name: known.Name, Since: object.Status.RetainedSince.Time,
-		Reason: pools.Vanished, Why: missingMessage(kindOfPool(x.pool)),
+		Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, known.Name)}, Name: known.Name, Since: object.Status.RetainedSince.Time,
+		Reason: pools.Vanished, Why: rules.MissingMessage(rules.KindOfPool(x.pool)),
 	}
 	order.Prepare()
 	x.Root.Send(x.Supervisor(), order)

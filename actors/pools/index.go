@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -60,7 +61,7 @@ type indexedVolume struct {
 	wwid   string
 	source *pools.Source
 	flags  poolmessages.Flags
-	// lifespan is what the resource says; [noLifespan] where it says nothing.
+	// lifespan is what the resource says; [NoLifespan] where it says nothing.
 	lifespan time.Duration
 	// claim is the UID of the claim that it was made for; request the name by which CSI asked for it last,
 	// where that is not the volume's.
@@ -127,7 +128,7 @@ func (x *index) pool(name string) *indexedPool {
 
 // see takes over what a resource is. It returns false where the index has something newer.
 func (x *index) see(m *poolmessages.Seen) bool {
-	version, key := versionOf(m.Object), goneResource{kindOf(m.Object), m.Object.GetName()}
+	version, key := rules.ResourceVersion(m.Object), goneResource{rules.ResourceKind(m.Object), m.Object.GetName()}
 	if last, ok := x.deleted[key]; ok {
 		if m.Object.GetDeletionTimestamp() != nil || version != 0 && version <= last {
 			return false // it is the one that was deleted
@@ -149,12 +150,9 @@ func (x *index) see(m *poolmessages.Seen) bool {
 	return true
 }
 
-// older reports whether a version says nothing new.
-func older(version, known uint64) bool { return version != 0 && version < known }
-
 func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 	before := x.volumes[o.Name]
-	if before != nil && older(version, before.version) {
+	if before != nil && rules.IsOlder(version, before.version) {
 		return false
 	}
 	v := &indexedVolume{
@@ -164,14 +162,15 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.ISCSI, poolmessages.FlagISCSI) |
 			poolmessages.FlagIf(o.Spec.Management == v1alpha1.External, poolmessages.FlagExternal) |
 			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
-			poolmessages.FlagIf(unfinishedVolume(o), poolmessages.FlagUnfinished) |
+			poolmessages.FlagIf(rules.UnfinishedVolume(o), poolmessages.FlagUnfinished) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeReady, poolmessages.FlagReady) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeFailed, poolmessages.FlagFailed) |
 			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.Local, poolmessages.FlagLocal) |
-			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeRetained || isEnding(o), poolmessages.FlagRetained),
-		lifespan: saidIn(o.Spec.Lifespan), past: x.pastOf(o), export: hashOf(o.Status.ExportPath), group: hashOf(o.Status.GroupID),
+			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeRetained || rules.IsEnding(o), poolmessages.FlagRetained),
+		lifespan: rules.LifespanFromSpec(o.Spec.Lifespan), past: x.pastOf(o), export: rules.Hash(o.Status.ExportPath),
+		group: rules.Hash(o.Status.GroupID),
 	}
-	v.claim, v.request, v.wwid = claimUIDOf(o), o.Spec.RequestName, o.Status.WWID
+	v.claim, v.request, v.wwid = rules.ClaimUID(o), o.Spec.RequestName, o.Status.WWID
 	if s := o.Spec.Source; s != nil {
 		v.source = &pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}
 	}
@@ -220,17 +219,17 @@ func counted(c *poolmessages.PoolCounts, v *indexedVolume) *int {
 
 func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 	before := x.snapshots[o.Name]
-	if before != nil && older(version, before.version) {
+	if before != nil && rules.IsOlder(version, before.version) {
 		return false
 	}
 	s := &indexedSnapshot{
 		version: version, size: o.Status.Size.Value(), volume: o.Spec.VolumeName, pool: x.word(o.Spec.PoolName), id: o.Status.ID,
 		flags: poolmessages.FlagIf(o.Spec.Management == v1alpha1.External, poolmessages.FlagExternal) |
 			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
-			poolmessages.FlagIf(unfinishedSnapshot(o), poolmessages.FlagUnfinished) |
+			poolmessages.FlagIf(rules.UnfinishedSnapshot(o), poolmessages.FlagUnfinished) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.SnapshotReady, poolmessages.FlagReady) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.SnapshotFailed, poolmessages.FlagFailed),
-		group: hashOf(o.Status.GroupID),
+		group: rules.Hash(o.Status.GroupID),
 	}
 	if o.Status.CreationTime != nil {
 		s.created = o.Status.CreationTime.Unix()
@@ -248,7 +247,7 @@ func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 
 func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 	before := x.attachments[o.Name]
-	if before != nil && older(version, before.version) {
+	if before != nil && rules.IsOlder(version, before.version) {
 		return false
 	}
 	a := &indexedAttachment{
@@ -256,12 +255,12 @@ func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 		pool: x.word(o.Spec.PoolName), server: x.word(o.Status.ServerID), address: x.word(o.Status.Address),
 		flags: poolmessages.FlagIf(o.Spec.Shared, poolmessages.FlagShared) |
 			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
-			poolmessages.FlagIf(unfinishedAttachment(o), poolmessages.FlagUnfinished) |
+			poolmessages.FlagIf(rules.UnfinishedAttachment(o), poolmessages.FlagUnfinished) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending,
 				poolmessages.FlagReady) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.AttachmentFailed, poolmessages.FlagFailed) |
 			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.ISCSI, poolmessages.FlagISCSI),
-		reached: cmp.Or(o.Status.Export, x.word(o.Status.Portal)), target: x.word(o.Status.Target), lun: lunOf(o),
+		reached: cmp.Or(o.Status.Export, x.word(o.Status.Portal)), target: x.word(o.Status.Target), lun: rules.LUN(o),
 	}
 	if before != nil {
 		x.leaveAttachment(o.Name, before)

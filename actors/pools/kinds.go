@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -11,36 +12,13 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// A class may have pools on arrays and on nodes. Each CSI driver sees those of its own kind, and no others: so a
-// class needs no kind, which one without pools would not have.
-
-// kindOfPool tells a pool on an array from one on a disk of a node.
-func kindOfPool(p *v1alpha1.Pool) pools.Kind {
-	if p.Spec.Local != nil {
-		return pools.KindLocal
-	}
-	return pools.KindArray
-}
-
-// kindOfVolume is the kind of the pool that a volume is in.
-func kindOfVolume(v *v1alpha1.PoolVolume) pools.Kind { return pools.Protocol(v.Spec.Protocol).Kind() }
-
-// onDevice reports whether a volume is a block device on its array. On a node it may have a file system of its own all
-// the same.
-func onDevice(v *v1alpha1.PoolVolume) bool {
-	if v.Spec.Protocol == v1alpha1.Local {
-		return v.Spec.VolumeMode == v1alpha1.Block
-	}
-	return v.Spec.Protocol == v1alpha1.ISCSI
-}
-
 // defaultHeadroom is the share of a node's disk that is promised to no volume where the Pool does not say.
 const defaultHeadroom = 0.1
 
 // promiseOnce: a pool on a node promises what it has, without the headroom, and once at most.
 func promiseOnce(f *poolmessages.PoolReport, on *v1alpha1.LocalPool, disk array.Disk) {
 	f.UUID, f.Disk = on.UUID, disk
-	f.Headroom = int64(share(on.Headroom, defaultHeadroom) * float64(f.On.Total))
+	f.Headroom = int64(rules.ParseShare(on.Headroom, defaultHeadroom) * float64(f.On.Total))
 	if f.Overcommit == 0 || f.Overcommit > 1 {
 		f.Overcommit = 1
 	}
@@ -95,24 +73,13 @@ func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolmessages.PoolReport
 	}
 	switch {
 	case c.Spec.Enforcement == v1alpha1.Strict && !p.Disk.HardLimit:
-		one.Refuses = noHardLimit(c.Name, p.Disk)
+		one.Refuses = rules.NoHardLimit(c.Name, p.Disk)
 	case m.Block && !p.Disk.Block:
 		one.Refuses = fmt.Sprintf("its volumes are directories (backend %s), and no block devices", p.Disk.Backend)
 	case m.Copy && !p.Disk.Copies:
-		one.Refuses = noCopies(p.Disk)
+		one.Refuses = rules.NoCopies(p.Disk)
 	}
 	return one
-}
-
-// noHardLimit says why a pool does not fit a class whose enforcement is Strict.
-func noHardLimit(class string, disk array.Disk) string {
-	return fmt.Sprintf("PoolClass %s has the enforcement Strict, and the backend %s of %s on node %s sets no limit that holds against "+
-		"every pod; use the backend image, or the enforcement BestEffort", class, disk.Backend, disk.Path, disk.Node)
-}
-
-// noCopies says why nothing in a pool can be copied.
-func noCopies(disk array.Disk) string {
-	return fmt.Sprintf("it makes no copies and no snapshots (backend %s on %s)", disk.Backend, disk.FSType)
 }
 
 // noneOf says that a class has no pool that could be asked.

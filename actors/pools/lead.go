@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -53,7 +54,7 @@ func (t *task) near(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolu
 	case err != nil:
 		return err
 	case !found || p.Spec.Local == nil:
-		return errUnknownPool(v.Spec.PoolName)
+		return rules.UnknownPool(v.Spec.PoolName)
 	}
 	for _, group := range n.Near {
 		if slices.Contains(group, p.Spec.Local.UUID) {
@@ -70,7 +71,7 @@ func (t *task) near(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolu
 	case !errors.Is(err, array.ErrDiskAway):
 		return err
 	}
-	return &onOtherNode{volume: v.Name, node: at.Node, error: problemf(volume.ErrNoSpace,
+	return &onOtherNode{volume: v.Name, node: at.Node, error: rules.Errorf(volume.ErrNoSpace,
 		"the data of volume %s are on a disk of node %s, and the pod was to run on another one; it can run on %s alone", v.Name, last, last)}
 }
 
@@ -82,8 +83,9 @@ func (t *task) lead(ctx context.Context, c *claim, far *onOtherNode) error {
 		t.warn(c.object, "RestoreFailed", far)
 		return far
 	case chosen == far.node:
-		return problemf(volume.ErrUnavailable, "the data of volume %s are on a disk of node %s, and Kubernetes does not know yet that the node "+
-			"has that disk; the daemon of the node tells it", far.volume, far.node)
+		return rules.Errorf(volume.ErrUnavailable,
+			"the data of volume %s are on a disk of node %s, and Kubernetes does not know yet that the node "+
+				"has that disk; the daemon of the node tells it", far.volume, far.node)
 	}
 	led := c.object.DeepCopy()
 	led.Annotations[selectedNode] = far.node
@@ -98,7 +100,7 @@ func (t *task) lead(ctx context.Context, c *claim, far *onOtherNode) error {
 	}
 	t.tell(c.object, "NodeChosen", fmt.Sprintf("the data of volume %s are on a disk of node %s: the claim's volume and its pod go there, "+
 		"and not to node %s", far.volume, far.node, c.object.Annotations[selectedNode]))
-	return problemf(volume.ErrNoSpace, "the data of volume %s are on a disk of node %s; the claim was led there from node %s",
+	return rules.Errorf(volume.ErrNoSpace, "the data of volume %s are on a disk of node %s; the claim was led there from node %s",
 		far.volume, far.node, c.object.Annotations[selectedNode])
 }
 

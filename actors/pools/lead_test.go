@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -30,7 +31,7 @@ func (h *testPools) scheduled(name, restore, node string) *metav1.PartialObjectM
 // leadsTo returns the node of a claim.
 func (h *testPools) leadsTo(name string) string {
 	h.Helper()
-	c := claimObject("", "", "")
+	c := rules.ClaimObject("", "", "")
 	if err := h.kube.Get(h.Context(), types.NamespacedName{Namespace: "ns", Name: name}, c); err != nil {
 		h.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func (h *testPools) wantLed(name, restore, from, to string, near []string) {
 	h.Helper()
 	c := h.scheduled(name, restore, from)
 	_, err := h.local().CreateVolume(h.Context(), newLocal(name, 10, near))
-	if !errors.Is(err, volume.ErrNoSpace) || isOpen(err) {
+	if !errors.Is(err, volume.ErrNoSpace) || rules.IsOpen(err) {
 		h.Errorf("asked for on node %s: %v", from, err)
 	}
 	if got := h.leadsTo(name); got != to {
@@ -91,7 +92,7 @@ func TestClaimIsLedToItsData(t *testing.T) {
 		h.wantEvents("v2 Normal Restored: the data of claim v1", 1)
 		h.wantEvents("10Gi, on a disk of node n1, where its pods run", 2) // of the volume as well
 		// A late call for the other node leads there again, and changes nothing of the volume.
-		if err := h.kube.Delete(h.Context(), claimObject("ns", "v2", "")); err != nil {
+		if err := h.kube.Delete(h.Context(), rules.ClaimObject("ns", "v2", "")); err != nil {
 			h.Fatal(err)
 		}
 		h.wantLed("v2", "v1", "n2", "n1", []string{disk2})
@@ -161,7 +162,7 @@ func TestClaimIsNotLed(t *testing.T) {
 		h.scheduled("refused", "v1", "n2")
 		_, err = h.local().CreateVolume(h.Context(), newLocal("refused", 10, []string{disk2}))
 		still("refused", err, volume.ErrNoSpace)
-		if isOpen(err) || !strings.Contains(err.Error(), "no right") {
+		if rules.IsOpen(err) || !strings.Contains(err.Error(), "no right") {
 			h.Error(err)
 		}
 		h.wantEvents("refused Warning RestoreFailed: the data of volume v1 are on a disk of node n1", 1)
@@ -180,7 +181,7 @@ func TestClaimThatHasChangedIsNotLed(t *testing.T) {
 		})
 		h.scheduled("v2", "v1", "n2")
 		_, err := h.local().CreateVolume(h.Context(), newLocal("v2", 10, []string{disk2}))
-		if !errors.Is(err, volume.ErrNoSpace) || isOpen(err) || h.leadsTo("v2") != "n2" {
+		if !errors.Is(err, volume.ErrNoSpace) || rules.IsOpen(err) || h.leadsTo("v2") != "n2" {
 			h.Errorf("%v, and it was led to %q", err, h.leadsTo("v2"))
 		}
 		h.wantEvents("NodeChosen", 0)

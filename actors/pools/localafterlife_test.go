@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -18,7 +19,7 @@ import (
 func inLocalAfterlife(t *testing.T, lifespan time.Duration, test func(h *testPools)) {
 	t.Helper()
 	inPools(t, func(h *testPools) {
-		h.addClass("nvme", func(s *v1alpha1.PoolClassSpec) { s.Lifespan = orNone(lifespan) })
+		h.addClass("nvme", func(s *v1alpha1.PoolClassSpec) { s.Lifespan = rules.LifespanToSpec(lifespan) })
 	}, test)
 }
 
@@ -194,7 +195,7 @@ func TestRetainedVolumesOfANodeGiveWayToARestore(t *testing.T) {
 		}
 		synctest.Wait()
 		h.wantEvents("needs the room in pool", 2) // b, and its claim
-		if v := get[v1alpha1.PoolVolume](h, "a"); !isKept(v) || v.Spec.ClaimRef.Name != "again" {
+		if v := get[v1alpha1.PoolVolume](h, "a"); !rules.IsKept(v) || v.Spec.ClaimRef.Name != "again" {
 			h.Errorf("the volume is %+v, %+v", v.Spec, v.Status)
 		}
 	})

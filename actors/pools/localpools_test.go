@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -71,7 +72,7 @@ func TestNodesPoolIsMadeAndBecomesReady(t *testing.T) {
 		name := poolOf(disk1)
 		h.wantState(name, v1alpha1.PoolReady, v1alpha1.ConditionReachable, "Reachable")
 		p := h.pool(name)
-		if p.Spec.ClassName != "nvme" || p.Spec.Overcommit != "1" || p.Spec.Local.UUID != disk1 || !protected(p) {
+		if p.Spec.ClassName != "nvme" || p.Spec.Overcommit != "1" || p.Spec.Local.UUID != disk1 || !rules.HasFinalizer(p) {
 			h.Errorf("made %+v", p.Spec)
 		}
 		want := v1alpha1.LocalStatus{

@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
@@ -24,7 +25,7 @@ func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
 	}
 	for name, a := range o.index.attachments {
 		if a.node == n.Name && o.index.moved(a) {
-			o.goOn(keyOf(kindAttachment, name))
+			o.goOn(rules.KeyOf(rules.KindAttachment, name))
 		}
 	}
 }

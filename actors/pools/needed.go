@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
@@ -22,8 +23,8 @@ func (t *task) needed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if err != nil || name == "" {
 		return err
 	}
-	return problemf(pools.ErrInUse, "the PersistentVolume %s names volume %s; delete its claim, or the PersistentVolume if the claim "+
-		"is gone, and what is on the %s goes then", name, v.Name, medium(v))
+	return rules.Errorf(pools.ErrInUse, "the PersistentVolume %s names volume %s; delete its claim, or the PersistentVolume if the claim "+
+		"is gone, and what is on the %s goes then", name, v.Name, rules.MediumOfVolume(v))
 }
 
 // snapshotNeeded is needed for a snapshot, which a VolumeSnapshotContent names.
@@ -32,7 +33,7 @@ func (t *task) snapshotNeeded(ctx context.Context, s *v1alpha1.PoolSnapshot) err
 	if err != nil || name == "" {
 		return err
 	}
-	return problemf(pools.ErrInUse, "the VolumeSnapshotContent %s names snapshot %s; delete its VolumeSnapshot, or the "+
+	return rules.Errorf(pools.ErrInUse, "the VolumeSnapshotContent %s names snapshot %s; delete its VolumeSnapshot, or the "+
 		"VolumeSnapshotContent if that is gone, and what is on %s goes then", name, s.Name, t.ground(s.Spec.PoolName))
 }
 

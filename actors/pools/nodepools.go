@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -22,7 +23,7 @@ import (
 // settleDisk lets the Pool of a disk be made, or get the class that the node says.
 func (o *owner) settleDisk(uuid string) {
 	if o.listed && o.wantedPool(uuid).Class != "" {
-		o.goOn(keyOf(kindDisk, uuid))
+		o.goOn(rules.KeyOf(rules.KindDisk, uuid))
 	}
 }
 
@@ -125,7 +126,7 @@ func (o *owner) labelsSeen(node string, labels map[string]string) {
 // settleLabels lets labels of a node be removed, where other nodes have their disks.
 func (o *owner) settleLabels(node string) {
 	if o.listed && len(o.staleLabels(node)) > 0 {
-		o.goOn(keyOf(kindLabels, node))
+		o.goOn(rules.KeyOf(rules.KindLabels, node))
 	}
 }
 
@@ -165,7 +166,7 @@ func (t *task) finishLabels(ctx context.Context) error {
 		return err
 	}
 	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: t.name}}
-	node.SetGroupVersionKind(nodeGVK)
+	node.SetGroupVersionKind(rules.NodeGVK)
 	err = t.Resources.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsNotFound(err) {
 		return nil

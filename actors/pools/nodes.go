@@ -6,9 +6,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -25,11 +25,6 @@ type nodeKnown struct {
 	version uint64
 }
 
-var nodeGVK = schema.GroupVersionKind{Version: "v1", Kind: poolmessages.NodeKind}
-
-// errNodeStays says that a PoolNode is not to be deleted.
-var errNodeStays = errors.New("the node is in the cluster")
-
 // nodeSeen notes a node. Kubernetes' own come as metadata alone.
 func (o *owner) nodeSeen(object client.Object) {
 	n := o.nodes[object.GetName()]
@@ -38,10 +33,10 @@ func (o *owner) nodeSeen(object client.Object) {
 		n.core = true
 		defer o.labelsSeen(object.Name, object.Labels)
 	case *v1alpha1.PoolNode:
-		if n.ours && older(versionOf(object), n.version) {
+		if n.ours && rules.IsOlder(rules.ResourceVersion(object), n.version) {
 			return
 		}
-		n.ours, n.version = true, versionOf(object)
+		n.ours, n.version = true, rules.ResourceVersion(object)
 		o.nodeHas(object)
 	default:
 		return
@@ -88,7 +83,7 @@ func (o *owner) nodeGone(m *poolmessages.Gone, node string) {
 // forgetNode has the PoolNode deleted, if it may be.
 func (o *owner) forgetNode(node string) {
 	if o.listed && o.mayForgetNode(node) == nil {
-		o.goOn(keyOf(kindNode, node))
+		o.goOn(rules.KeyOf(rules.KindNode, node))
 	}
 }
 
@@ -96,7 +91,7 @@ func (o *owner) forgetNode(node string) {
 // attached to.
 func (o *owner) mayForgetNode(node string) error {
 	if n := o.nodes[node]; n.core || !n.ours {
-		return errNodeStays
+		return rules.ErrNodeStays
 	}
 	return o.admission.mayForgetNode(node)
 }
@@ -104,14 +99,14 @@ func (o *owner) mayForgetNode(node string) error {
 // finishNode deletes a PoolNode whose node has left the cluster. The node may be back by now, so the API
 // server is asked.
 func (t *task) finishNode(ctx context.Context) error {
-	if err := t.mayDelete(ctx, kindNode); err != nil {
-		if errors.Is(err, errNodeStays) || errors.Is(err, pools.ErrInUse) {
+	if err := t.mayDelete(ctx, rules.KindNode); err != nil {
+		if errors.Is(err, rules.ErrNodeStays) || errors.Is(err, pools.ErrInUse) {
 			return nil // the end of what keeps it will be seen
 		}
 		return err
 	}
 	core := &metav1.PartialObjectMetadata{}
-	core.SetGroupVersionKind(nodeGVK)
+	core.SetGroupVersionKind(rules.NodeGVK)
 	err := t.Resources.Get(ctx, client.ObjectKey{Name: t.name}, core)
 	if err == nil {
 		return nil

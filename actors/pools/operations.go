@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -58,8 +59,8 @@ func always[M any](M) bool { return true }
 // a person has deleted the resource.
 func (s *subject) Rest() *actors.Operation {
 	finish := map[string]func(*task, context.Context) error{
-		kindVolume: (*task).finishVolume, kindSnapshot: (*task).finishSnapshot, kindAttachment: (*task).finishAttachment,
-		kindNode: (*task).finishNode, kindDisk: (*task).finishDisk, kindLabels: (*task).finishLabels,
+		rules.KindVolume: (*task).finishVolume, rules.KindSnapshot: (*task).finishSnapshot, rules.KindAttachment: (*task).finishAttachment,
+		rules.KindNode: (*task).finishNode, rules.KindDisk: (*task).finishDisk, rules.KindLabels: (*task).finishLabels,
 	}[s.kind]
 	if finish == nil {
 		return nil

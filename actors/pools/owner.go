@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
@@ -69,10 +70,10 @@ func (o *owner) Asked(m messages.Request) bool {
 	case *poolmessages.UsePool:
 		return o.askedPool(m, m.Pool)
 	case *poolmessages.DoubtPool:
-		_, name := split(m.ID)
+		_, name := rules.SplitKey(m.ID)
 		return o.askedPool(m, name)
 	case *poolmessages.PoolTook:
-		_, name := split(m.ID)
+		_, name := rules.SplitKey(m.ID)
 		return o.askedPool(m, name)
 	}
 	if o.admission.isElsewhere(m) {
@@ -89,7 +90,7 @@ func (o *owner) Asked(m messages.Request) bool {
 // askedPool refuses what is asked of a pool that there is not.
 func (o *owner) askedPool(m messages.Request, name string) bool {
 	if p := o.index.pools[name]; p == nil || !p.known {
-		m.Fail(errUnknownPool(name))
+		m.Fail(rules.UnknownPool(name))
 		return true
 	}
 	return false
@@ -100,7 +101,7 @@ func (o *owner) Wake(messages.Request) any { return nil }
 
 // Props describes the actor of a pool, a volume, a snapshot or an attachment.
 func (o *owner) Props(id volume.ID, _ any) *actor.Props {
-	if kind, name := split(id); kind == kindPool {
+	if kind, name := rules.SplitKey(id); kind == rules.KindPool {
 		return poolProps(o.environment, name, o.pools[name])
 	}
 	return subjectProps(o.environment, id)
@@ -117,17 +118,17 @@ func (o *owner) Idle(id volume.ID, state any) {
 // since.
 func (o *owner) Sleep(id volume.ID, _ any) {
 	o.settle(id)
-	kind, name := split(id)
+	kind, name := rules.SplitKey(id)
 	switch kind {
-	case kindPool:
+	case rules.KindPool:
 		o.wakePool(name)
-	case kindDisk:
+	case rules.KindDisk:
 		o.settleDisk(name)
-	case kindLabels:
+	case rules.KindLabels:
 		o.settleLabels(name)
-	case kindVolume, kindSnapshot, kindAttachment:
+	case rules.KindVolume, rules.KindSnapshot, rules.KindAttachment:
 		// A person may have deleted the resource while the last task ran.
-		if kind == kindVolume && o.claims.behind[name] {
+		if kind == rules.KindVolume && o.claims.behind[name] {
 			o.catchUp(name)
 		} else if id, ok := o.index.unfinished(resourceOf[kind], name); ok {
 			o.goOn(id)
@@ -136,8 +137,8 @@ func (o *owner) Sleep(id volume.ID, _ any) {
 }
 
 // resourceOf has the resources of actors' kinds.
-var resourceOf = map[string]string{kindVolume: poolmessages.PoolVolumeKind, kindSnapshot: poolmessages.PoolSnapshotKind,
-	kindAttachment: poolmessages.PoolAttachmentKind}
+var resourceOf = map[string]string{rules.KindVolume: poolmessages.PoolVolumeKind, rules.KindSnapshot: poolmessages.PoolSnapshotKind,
+	rules.KindAttachment: poolmessages.PoolAttachmentKind}
 
 // settle forgets what was admitted for a resource without an actor.
 func (o *owner) settle(id volume.ID) {
@@ -241,7 +242,7 @@ func (o *owner) see(m *poolmessages.Seen) {
 		o.lookAtClass(object)
 		return
 	}
-	if id, ok := o.index.unfinished(kindOf(m.Object), m.Object.GetName()); ok {
+	if id, ok := o.index.unfinished(rules.ResourceKind(m.Object), m.Object.GetName()); ok {
 		o.goOn(id)
 	}
 }
@@ -269,7 +270,7 @@ func (o *owner) drop(m *poolmessages.Gone) {
 			}
 		}
 		o.places.leave(m.Name)
-		o.supervisor.Tell(keyOf(kindPool, m.Name), &poolmessages.PoolEnds{})
+		o.supervisor.Tell(rules.KeyOf(rules.KindPool, m.Name), &poolmessages.PoolEnds{})
 		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.PoolGone{Name: m.Name})
 	case poolmessages.PoolClassKind:
 		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.ClassGone{Name: m.Name})
@@ -284,25 +285,26 @@ func (o *owner) drop(m *poolmessages.Gone) {
 			o.settleDisk(p.Spec.Local.UUID)
 		}
 		if p := o.pools[pool]; p != nil && p.DeletionTimestamp != nil {
-			o.supervisor.Tell(keyOf(kindPool, pool), &poolmessages.PoolCountsChanged{Counts: o.index.counts(pool)})
+			o.supervisor.Tell(rules.KeyOf(rules.KindPool, pool), &poolmessages.PoolCountsChanged{Counts: o.index.counts(pool)})
 		}
 	}
 }
 
 // seePool tells the actor of a pool, which it starts, and the classes.
 func (o *owner) seePool(p *v1alpha1.Pool) {
-	if before := o.pools[p.Name]; before != nil && before.UID == p.UID && older(versionOf(p), versionOf(before)) {
+	if before := o.pools[p.Name]; before != nil && before.UID == p.UID &&
+		rules.IsOlder(rules.ResourceVersion(p), rules.ResourceVersion(before)) {
 		return
 	}
 	o.pools[p.Name] = p
-	member := &poolmessages.PoolMember{Pool: p.Name, Class: p.Spec.ClassName, Kind: kindOfPool(p)}
+	member := &poolmessages.PoolMember{Pool: p.Name, Class: p.Spec.ClassName, Kind: rules.KindOfPool(p)}
 	if p.Spec.Local != nil {
 		member.UUID = p.Spec.Local.UUID
 		o.uuids.Store(p.Name, member.UUID)
 		defer o.poolOfDisk(p)
 	}
 	o.Root.Send(o.Single(poolmessages.ClassesName), member)
-	if id := keyOf(kindPool, p.Name); o.supervisor.IsAwake(id) {
+	if id := rules.KeyOf(rules.KindPool, p.Name); o.supervisor.IsAwake(id) {
 		o.supervisor.Tell(id, &poolmessages.PoolSeen{Object: p, Counts: o.index.counts(p.Name)})
 	} else {
 		o.wakePool(p.Name)
@@ -312,7 +314,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 // wakePool starts the actor of a pool.
 func (o *owner) wakePool(name string) {
 	if p := o.pools[name]; p != nil && o.listed {
-		o.supervisor.Wake(keyOf(kindPool, name), nil, &poolmessages.PoolSeen{Object: p, Counts: o.index.counts(p.Name)})
+		o.supervisor.Wake(rules.KeyOf(rules.KindPool, name), nil, &poolmessages.PoolSeen{Object: p, Counts: o.index.counts(p.Name)})
 	}
 }
 
@@ -353,13 +355,13 @@ func (x *index) unfinished(kind, name string) (volume.ID, bool) {
 	switch kind {
 	case poolmessages.PoolVolumeKind:
 		v := x.volumes[name]
-		return keyOf(kindVolume, name), v != nil && v.flags.Has(poolmessages.FlagUnfinished)
+		return rules.KeyOf(rules.KindVolume, name), v != nil && v.flags.Has(poolmessages.FlagUnfinished)
 	case poolmessages.PoolSnapshotKind:
 		s := x.snapshots[name]
-		return keyOf(kindSnapshot, name), s != nil && s.flags.Has(poolmessages.FlagUnfinished)
+		return rules.KeyOf(rules.KindSnapshot, name), s != nil && s.flags.Has(poolmessages.FlagUnfinished)
 	case poolmessages.PoolAttachmentKind:
 		a := x.attachments[name]
-		return keyOf(kindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a))
+		return rules.KeyOf(rules.KindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a))
 	}
 	return "", false
 }
@@ -368,17 +370,17 @@ func (x *index) unfinished(kind, name string) (volume.ID, bool) {
 func (x *index) allUnfinished() (ids []volume.ID) {
 	for name, v := range x.volumes {
 		if v.flags.Has(poolmessages.FlagUnfinished) {
-			ids = append(ids, keyOf(kindVolume, name))
+			ids = append(ids, rules.KeyOf(rules.KindVolume, name))
 		}
 	}
 	for name, s := range x.snapshots {
 		if s.flags.Has(poolmessages.FlagUnfinished) {
-			ids = append(ids, keyOf(kindSnapshot, name))
+			ids = append(ids, rules.KeyOf(rules.KindSnapshot, name))
 		}
 	}
 	for name, a := range x.attachments {
 		if a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a) {
-			ids = append(ids, keyOf(kindAttachment, name))
+			ids = append(ids, rules.KeyOf(rules.KindAttachment, name))
 		}
 	}
 	return ids

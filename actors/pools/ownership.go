@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -33,7 +34,7 @@ type ownership struct {
 
 // owned reads whose a volume is.
 func (t *task) owned(ctx context.Context, v *v1alpha1.PoolVolume) (ownership, error) {
-	has := ownership{claim: v.Spec.ClaimRef, lifespan: saidIn(v.Spec.Lifespan)}
+	has := ownership{claim: v.Spec.ClaimRef, lifespan: rules.LifespanFromSpec(v.Spec.Lifespan)}
 	pv, err := t.persistentVolumeOf(ctx, v)
 	if err != nil || pv == nil || sameClaim(v.Spec.ClaimRef, pv.Spec.ClaimRef) {
 		return has, err
@@ -46,7 +47,7 @@ func (t *task) owned(ctx context.Context, v *v1alpha1.PoolVolume) (ownership, er
 		}
 		return has, nil
 	}
-	has.changed, has.lifespan = true, noLifespan
+	has.changed, has.lifespan = true, rules.NoLifespan
 	has.claim = &v1alpha1.ClaimRef{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID, NamespaceUID: unseenNamespace}
 	// The namespace first: as long as its claim is there, so was the namespace before.
 	namespace, err := t.namespace(ctx, ref.Namespace)
@@ -71,12 +72,12 @@ func (o ownership) write(v *v1alpha1.PoolVolume) {
 	if !o.changed {
 		return
 	}
-	v.Spec.ClaimRef, v.Spec.Lifespan = o.claim, orNone(o.lifespan)
+	v.Spec.ClaimRef, v.Spec.Lifespan = o.claim, rules.LifespanToSpec(o.lifespan)
 	if v.Labels == nil {
 		v.Labels = map[string]string{}
 	}
 	if o.claim != nil {
-		label(v, v1alpha1.LabelNamespace, o.claim.Namespace)
+		rules.SetLabel(v, v1alpha1.LabelNamespace, o.claim.Namespace)
 	}
 }
 
@@ -152,10 +153,10 @@ func (t *task) follow(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return nil
 	}
 	c, err := t.readClaim(ctx, pools.Claim{Namespace: ref.Namespace, Name: ref.Name})
-	if err != nil || c == nil || c.UID != string(ref.UID) || c.Lifespan == saidIn(v.Spec.Lifespan) {
+	if err != nil || c == nil || c.UID != string(ref.UID) || c.Lifespan == rules.LifespanFromSpec(v.Spec.Lifespan) {
 		return err
 	}
-	return t.writeSpec(ctx, v, func() { v.Spec.Lifespan = orNone(c.Lifespan) })
+	return t.writeSpec(ctx, v, func() { v.Spec.Lifespan = rules.LifespanToSpec(c.Lifespan) })
 }
 
 // renameOwner writes into the resource of a volume whose it is, and into its comment on the array, by which a later import

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -33,7 +34,7 @@ func (w *world) rebound(pv string, second map[string]string, down bool) *metav1.
 	w.Helper()
 	w.bound("pvc-1", 1, false, wants("24h"))
 	w.must(w.api.Create(w.ctx, persistentVolume(pv, "pvc-1", nil)))
-	w.bind(pv, claimObject("ns", "pvc-1", w.volume("pvc-1").Spec.ClaimRef.UID))
+	w.bind(pv, rules.ClaimObject("ns", "pvc-1", w.volume("pvc-1").Spec.ClaimRef.UID))
 	if down {
 		w.stop()
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
@@ -39,19 +40,11 @@ func (p places) remember(all map[string]*v1alpha1.Pool) {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}
 	for _, one := range slices.SortedFunc(maps.Values(all), older) {
-		at := placeOf(one)
+		at := rules.PlaceOf(one)
 		if at.IQN != "" && at.PoolID != "" && p[at] == "" {
 			p[at] = one.Name
 		}
 	}
-}
-
-// placeOf returns the place that an earlier run has found for a Pool; an empty one where it has found none.
-func placeOf(p *v1alpha1.Pool) poolmessages.Place {
-	if p.Spec.Local != nil {
-		return poolmessages.Place{IQN: p.Status.Local.UUID, PoolID: p.Status.Local.UUID}
-	}
-	return poolmessages.Place{IQN: p.Status.VPSA.IQN, PoolID: p.Status.VPSA.PoolID}
 }
 
 // alone tells whether no other Pool has the pool on the array that a probe has found.

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -93,9 +94,9 @@ func TestLostAttachmentIsTold(t *testing.T) {
 		}})
 		h.add(&v1alpha1.PoolVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{v1alpha1.Finalizer}},
-			Spec: v1alpha1.PoolVolumeSpec{ClassName: "fast", PoolName: "a", Size: quantity(5 << 30), VolumeMode: v1alpha1.Block,
+			Spec: v1alpha1.PoolVolumeSpec{ClassName: "fast", PoolName: "a", Size: rules.Quantity(5 << 30), VolumeMode: v1alpha1.Block,
 				Protocol: v1alpha1.ISCSI, Management: v1alpha1.Managed},
-			Status: v1alpha1.PoolVolumeStatus{State: v1alpha1.VolumeReady, ID: v.ID, Capacity: quantity(5 << 30)},
+			Status: v1alpha1.PoolVolumeStatus{State: v1alpha1.VolumeReady, ID: v.ID, Capacity: rules.Quantity(5 << 30)},
 		})
 		lun := int32(0)
 		h.add(&v1alpha1.PoolAttachment{

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -92,7 +93,7 @@ func poolProps(env *environment, name string, object *v1alpha1.Pool) *actor.Prop
 
 // remember takes over what an earlier run has found.
 func (p *poolActor) remember() {
-	p.verdicts, p.iqn = known(p.object), placeOf(p.object).IQN
+	p.verdicts, p.iqn = known(p.object), rules.PlaceOf(p.object).IQN
 	p.told = p.object.Status.State
 	p.toldMode, p.mode = array.Mode(p.object.Status.Capacity.Mode), array.Mode(p.object.Status.Capacity.Mode)
 }
@@ -164,7 +165,7 @@ func (p *poolActor) takeOver(c actor.Context) {
 	}
 	if p.ended {
 		if p.probing == nil && p.syncing == nil && p.saving == nil && p.dropping == nil {
-			c.Send(c.Parent(), &messages.AtRest{ID: keyOf(kindPool, p.name), Actor: c.Self().Id, Received: p.received})
+			c.Send(c.Parent(), &messages.AtRest{ID: rules.KeyOf(rules.KindPool, p.name), Actor: c.Self().Id, Received: p.received})
 		}
 		return
 	}
@@ -220,14 +221,14 @@ func failedWith[T any](err error) (value T) {
 // use answers a task that wants to change something on the array.
 func (p *poolActor) use(m *poolmessages.UsePool) {
 	if p.ended || p.object == nil {
-		m.Fail(errUnknownPool(p.name))
+		m.Fail(rules.UnknownPool(p.name))
 		return
 	}
 	if !p.usable() || p.client == nil {
 		state := p.state(false)
 		why := p.reason(state)
 		if p.client == nil && why == "" {
-			why = "the " + mediumOf(kindOfPool(p.object)) + " has not answered yet"
+			why = "the " + rules.Medium(rules.KindOfPool(p.object)) + " has not answered yet"
 		}
 		m.Fail(fmt.Errorf("%w: pool %s is %s: %s", volume.ErrUnavailable, p.name, state, why))
 		return
@@ -240,7 +241,7 @@ func (p *poolActor) use(m *poolmessages.UsePool) {
 
 // see takes over the Pool. Another generation is configured and imported anew.
 func (p *poolActor) see(c actor.Context, object *v1alpha1.Pool) {
-	if p.object != nil && older(versionOf(object), versionOf(p.object)) {
+	if p.object != nil && rules.IsOlder(rules.ResourceVersion(object), rules.ResourceVersion(p.object)) {
 		return
 	}
 	first := p.object == nil || p.probing == nil && p.timer == nil

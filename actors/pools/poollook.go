@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -142,7 +143,7 @@ func (p *poolActor) answered(found probe) {
 	p.last, p.iqn = found, found.health.IQN
 	p.wanted(found)
 	p.mode = modeOf(found.on, p.object.Spec.CapacityThresholds)
-	p.capacity = capacityVerdict(p.mode, found.on, kindOfPool(p.object))
+	p.capacity = capacityVerdict(p.mode, found.on, rules.KindOfPool(p.object))
 	p.healthy = good("Healthy")
 	if found.on.Failed != "" {
 		p.healthy = bad("PoolFailed", found.on.Failed)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/vpsa"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -248,7 +249,7 @@ func ask[R any](h *testPools, q messages.Question[R]) (R, error) {
 
 func (h *testPools) use(pool string) (poolmessages.UsablePool, error) {
 	h.Helper()
-	return ask(h, &poolmessages.UsePool{Routing: routing(context.Background(), kindPool, pool), Pool: pool})
+	return ask(h, &poolmessages.UsePool{Routing: routing(context.Background(), rules.KindPool, pool), Pool: pool})
 }
 
 // testArray is an array that a test can let fail.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
@@ -38,7 +39,7 @@ func (p *poolActor) status() v1alpha1.PoolStatus {
 	if p.last.client != nil {
 		s.Version = p.last.health.Version
 		s.Capacity = capacityOf(p.last.on, p.mode)
-		s.Capacity.Retained = quantity(p.counts.Retained)
+		s.Capacity.Retained = rules.Quantity(p.counts.Retained)
 		s.VPSA, s.Local = p.arrayStatus(), p.localStatus()
 	}
 	if !p.syncedAt.IsZero() {
@@ -124,7 +125,7 @@ func (p *poolActor) write(
 func (p *poolActor) saved(s saved) {
 	switch {
 	case s.err == nil:
-		if versionOf(s.object) >= versionOf(p.object) && s.object.Generation >= p.object.Generation {
+		if rules.ResourceVersion(s.object) >= rules.ResourceVersion(p.object) && s.object.Generation >= p.object.Generation {
 			p.object = s.object
 		}
 	case !apierrors.IsNotFound(s.err):

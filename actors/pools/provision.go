@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -20,7 +21,7 @@ func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	case v1alpha1.VolumeReady:
 		return nil
 	case v1alpha1.VolumeFailed:
-		return problemf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
+		return rules.Errorf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
 	case v1alpha1.VolumeRetained, v1alpha1.VolumeDeleting:
 		return notAnymore(v)
 	}
@@ -45,10 +46,10 @@ func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
 // the name a moment ago.
 func (t *task) make(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessages.UsablePool, look bool) error {
 	err := t.makeOnArray(ctx, v, pool, look)
-	if err != nil && (isFinal(err) || isUnwritable(err)) {
+	if err != nil && (rules.IsFinal(err) || isUnwritable(err)) {
 		err = t.giveUp(ctx, v, pool, err)
 	}
-	if err != nil && !isFinal(err) {
+	if err != nil && !rules.IsFinal(err) {
 		err = stillOpen(err, "make volume "+v.Name)
 		t.unfinished = err
 	}
@@ -59,18 +60,9 @@ func (t *task) make(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessag
 // the resource, the operation goes on.
 func stillOpen(err error, doing string) error {
 	if errors.Is(err, pools.ErrInUse) {
-		return because(volume.ErrBusy, err, "%s", doing)
+		return rules.Wrapf(volume.ErrBusy, err, "%s", doing)
 	}
 	return err
-}
-
-// isFinal reports whether an error says that there is no volume, and that there will be none.
-func isFinal(err error) bool {
-	if errors.Is(err, volume.ErrUncertain) || errors.Is(err, volume.ErrBusy) || errors.Is(err, volume.ErrUnavailable) {
-		return false
-	}
-	return errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrNotFound) || errors.Is(err, volume.ErrConflict) ||
-		errors.Is(err, volume.ErrInvalid)
 }
 
 // isUnwritable reports whether a node says that nothing can be written to its disk. There is no volume, unless it has been
@@ -98,12 +90,13 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool poo
 				return err
 			}
 		}
-		return problemf(volume.ErrBusy, "volume %s is not usable yet, its status on the %s is %q", v.Name, medium(v), have.Status)
+		return rules.Errorf(volume.ErrBusy, "volume %s is not usable yet, its status on the %s is %q", v.Name, rules.MediumOfVolume(v),
+			have.Status)
 	}
 	if want := sizeFor(v); have.Size < want {
 		if look && t.early() {
-			return problemf(volume.ErrUncertain, "the copy %s may be growing on its %s, by a request of an earlier run of the controller",
-				v.Name, medium(v))
+			return rules.Errorf(volume.ErrUncertain, "the copy %s may be growing on its %s, by a request of an earlier run of the controller",
+				v.Name, rules.MediumOfVolume(v))
 		}
 		if have, err = pool.Array.GrowVolume(ctx, have.ID, want); err != nil {
 			return t.arrayError(pool.Name, err, "grow the copy "+v.Name)
@@ -162,7 +155,7 @@ func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessa
 	comment, flags := t.comment(v).String(), v.Spec.Flags
 	if v.Spec.Source == nil {
 		have, err := pool.Array.CreateVolume(ctx, array.NewVolume{
-			Name: v.Name, PoolID: pool.PoolID, Comment: comment, Size: sizeFor(v), Block: onDevice(v), FSType: v.Spec.FSType,
+			Name: v.Name, PoolID: pool.PoolID, Comment: comment, Size: sizeFor(v), Block: rules.OnDevice(v), FSType: v.Spec.FSType,
 			Compress: flags.Compress, Dedupe: flags.Dedupe, Encrypt: flags.Encrypt, Options: flags.Extra,
 			NameFree: true,
 		})
@@ -191,13 +184,13 @@ func (t *task) placeError(pool string, err error, doing string) error {
 		return nil
 	case errors.Is(err, array.ErrUncertain):
 	case errors.Is(err, array.ErrNoRoom):
-		return because(volume.ErrNoSpace, err, "%s in pool %s", doing, pool)
+		return rules.Wrapf(volume.ErrNoSpace, err, "%s in pool %s", doing, pool)
 	case errors.Is(err, array.ErrNotFound):
-		return because(volume.ErrNotFound, err, "%s in pool %s", doing, pool)
+		return rules.Wrapf(volume.ErrNotFound, err, "%s in pool %s", doing, pool)
 	case errors.Is(err, array.ErrRefused), errors.Is(err, array.ErrDeclined):
-		return because(volume.ErrInvalid, err, "%s in pool %s", doing, pool)
+		return rules.Wrapf(volume.ErrInvalid, err, "%s in pool %s", doing, pool)
 	case errors.Is(err, array.ErrExists):
-		return because(volume.ErrConflict, err, "%s in pool %s", doing, pool)
+		return rules.Wrapf(volume.ErrConflict, err, "%s in pool %s", doing, pool)
 	}
 	return t.arrayError(pool, err, doing)
 }
@@ -208,19 +201,19 @@ func (t *task) placeError(pool string, err error, doing string) error {
 func (t *task) giveUp(ctx context.Context, v *v1alpha1.PoolVolume, pool poolmessages.UsablePool, cause error) error {
 	have, err := pool.Array.VolumeNamed(ctx, v.Name)
 	if err == nil && t.ours(v, have, perhapsUnmarked) == nil {
-		if !isFinal(cause) {
+		if !rules.IsFinal(cause) {
 			return cause // it goes on there
 		}
-		return because(volume.ErrUncertain, cause, "volume %s is on the %s all the same", v.Name, medium(v))
+		return rules.Wrapf(volume.ErrUncertain, cause, "volume %s is on the %s all the same", v.Name, rules.MediumOfVolume(v))
 	}
 	if err != nil && !errors.Is(err, array.ErrNotFound) {
 		return errors.Join(t.arrayError(pool.Name, err, "look for volume "+v.Name), cause)
 	}
 	t.warn(v, "CreateFailed", cause)
 	if err := t.remove(ctx, v); err != nil {
-		return because(volume.ErrUncertain, errors.Join(cause, err), "volume %s was not made, and its resource is not deleted", t.name)
+		return rules.Wrapf(volume.ErrUncertain, errors.Join(cause, err), "volume %s was not made, and its resource is not deleted", t.name)
 	}
-	return elsewhere(kindOfVolume(v), cause)
+	return elsewhere(rules.KindOfVolume(v), cause)
 }
 
 // finishVolume makes true what the resource of a volume says.
@@ -237,12 +230,12 @@ func (t *task) finishVolume(ctx context.Context) error {
 		return t.finishRemoval(ctx, v)
 	case v.Spec.Management == v1alpha1.External || v.Status.State == v1alpha1.VolumeFailed:
 		return nil
-	case isEnding(v):
+	case rules.IsEnding(v):
 		return t.finishEnd(ctx, v)
-	case isGiven(v):
+	case rules.IsGiven(v):
 		return t.finishGiving(ctx, v)
 	case v.Status.State == v1alpha1.VolumeRetained:
-		if !unfinishedRetained(v) {
+		if !rules.UnfinishedRetained(v) {
 			return nil
 		}
 		return t.finishRetained(ctx, v)
@@ -256,7 +249,7 @@ func (t *task) finishVolume(ctx context.Context) error {
 		return t.finishGrowth(ctx, v)
 	}
 	err = t.provision(ctx, v)
-	if err != nil && isFinal(err) {
+	if err != nil && rules.IsFinal(err) {
 		return nil // the resource is gone; the next call learns why
 	}
 	return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -22,17 +22,10 @@ import (
 // and at which LUN it is attached. All of that can change on the array, by a failover or by a person. So each
 // comparison looks whether it still holds, and writes it anew; a new portal lets one begin at once.
 
-// hashOf stands in the index for a text of the array: there may be hundreds of thousands of resources.
-func hashOf(text string) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(text)) // never fails
-	return h.Sum32()
-}
-
 // hasChanged reports whether the resource of a volume repeats what the array does not say any more. What the array leaves
 // out of a list has not changed.
 func hasChanged(k poolmessages.Content, v *array.Volume) bool {
-	return v.Export != "" && k.Export != hashOf(v.Export) || v.Group != "" && k.Group != hashOf(v.Group)
+	return v.Export != "" && k.Export != rules.Hash(v.Export) || v.Group != "" && k.Group != rules.Hash(v.Group)
 }
 
 // repeat writes what the array says of a volume into a status.
@@ -52,7 +45,7 @@ func (x *comparison) refresh(ctx context.Context, name string, v *array.Volume) 
 	base := object.DeepCopy()
 	switch s := &object.Status; s.State {
 	case v1alpha1.VolumeFailed:
-		if isMissing(s.Message) {
+		if rules.IsMissing(s.Message) {
 			*s = volumeStatus(*s, v)
 		}
 	case v1alpha1.VolumeReady:
@@ -71,7 +64,7 @@ func (x *comparison) refresh(ctx context.Context, name string, v *array.Volume) 
 
 // refreshSnapshot does the same for a PoolSnapshot.
 func (x *comparison) refreshSnapshot(ctx context.Context, known poolmessages.Content, s *array.Snapshot) error {
-	moved := s.Group != "" && known.Group != hashOf(s.Group)
+	moved := s.Group != "" && known.Group != rules.Hash(s.Group)
 	if back := known.Flags.Has(poolmessages.FlagFailed) && s.Usable; !back && !moved {
 		return nil
 	}
@@ -84,7 +77,7 @@ func (x *comparison) refreshSnapshot(ctx context.Context, known poolmessages.Con
 	}
 	base := object.DeepCopy()
 	object.Status.GroupID = cmp.Or(s.Group, object.Status.GroupID)
-	if object.Status.State == v1alpha1.SnapshotFailed && isMissing(object.Status.Message) {
+	if object.Status.State == v1alpha1.SnapshotFailed && rules.IsMissing(object.Status.Message) {
 		object.Status.State, object.Status.Message = v1alpha1.SnapshotReady, ""
 	}
 	if equality.Semantic.DeepEqual(base.Status, object.Status) {
@@ -236,7 +229,7 @@ func (x *comparison) attachAgain(ctx context.Context, a poolmessages.Content, wh
 	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if object.DeletionTimestamp != nil || object.Status.ServerID != a.ID || on != nil && lunOf(&object) != a.LUN {
+	if object.DeletionTimestamp != nil || object.Status.ServerID != a.ID || on != nil && rules.LUN(&object) != a.LUN {
 		return nil
 	}
 	base := object.DeepCopy()

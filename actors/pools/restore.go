@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -39,28 +40,23 @@ func (t *task) given(ctx context.Context, n pools.NewVolume, c *claim) (v pools.
 		return v, true, err
 	}
 	if c == nil {
-		c = &claim{ClaimOf: pools.ClaimOf{Claim: n.Claim, Lifespan: noLifespan}}
+		c = &claim{ClaimOf: pools.ClaimOf{Claim: n.Claim, Lifespan: rules.NoLifespan}}
 	}
 	if bound == "" {
 		bound, err = t.findFor(ctx, n, c)
 	}
 	if err == nil {
 		v, err = actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.RestoreVolume{
-			Routing: routing(ctx, kindVolume, bound), Name: bound, New: n, For: c.ClaimOf,
+			Routing: routing(ctx, rules.KindVolume, bound), Name: bound, New: n, For: c.ClaimOf,
 		})
 	}
 	if far, ok := errors.AsType[*onOtherNode](err); ok && c.object != nil {
 		return v, true, t.lead(ctx, c, far)
 	}
-	if err != nil && c.object != nil && !isOpen(err) {
+	if err != nil && c.object != nil && !rules.IsOpen(err) {
 		t.warn(c.object, "RestoreFailed", err)
 	}
 	return v, true, err
-}
-
-// isOpen reports whether an error says that the same call may succeed soon.
-func isOpen(err error) bool {
-	return errors.Is(err, volume.ErrUncertain) || errors.Is(err, volume.ErrBusy) || errors.Is(err, volume.ErrUnavailable)
 }
 
 // findFor finds the retained volume that a claim asks for.
@@ -70,7 +66,7 @@ func (t *task) findFor(ctx context.Context, n pools.NewVolume, c *claim) (string
 			" as well: its data can come from one of them")
 	}
 	if c.NamespaceUID == "" {
-		return "", problemf(volume.ErrUnavailable, "the namespace %s cannot be told from a former one of its name", c.Namespace)
+		return "", rules.Errorf(volume.ErrUnavailable, "the namespace %s cannot be told from a former one of its name", c.Namespace)
 	}
 	all, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.ListRetained{Namespace: c.Namespace})
 	if err != nil {
@@ -113,7 +109,7 @@ func choose(all []poolmessages.RetainedVolume, class string, c *claim) (string, 
 	case given != "":
 		wanted = fmt.Sprintf("the data of claim %s were given to claim %s", c.restore, given)
 	}
-	return "", problemf(volume.ErrNotFound, "%s; %s", wanted, offer(own))
+	return "", rules.Errorf(volume.ErrNotFound, "%s; %s", wanted, offer(own))
 }
 
 // offered is how many retained volumes a message tells of.
@@ -138,15 +134,16 @@ func offer(all []poolmessages.RetainedVolume) string {
 
 // sizeText is a size for people.
 func sizeText(bytes int64) string {
-	q := quantity(bytes)
+	q := rules.Quantity(bytes)
 	return q.String()
 }
 
 // notAnymore refuses a request for a volume that was deleted, or that was given to another claim.
 func notAnymore(v *v1alpha1.PoolVolume) error {
 	if v.Status.State == v1alpha1.VolumeRetained {
-		return problemf(volume.ErrConflict, "volume %s is retained, because its claim was deleted; a new claim gets it with the annotation %s",
+		return rules.Errorf(volume.ErrConflict,
+			"volume %s is retained, because its claim was deleted; a new claim gets it with the annotation %s",
 			v.Name, v1alpha1.RestoreAnnotation)
 	}
-	return problemf(volume.ErrBusy, "volume %s is being deleted; try again", v.Name)
+	return rules.Errorf(volume.ErrBusy, "volume %s is being deleted; try again", v.Name)
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -19,36 +20,14 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// A volume whose claim was deleted is kept for a lifespan, as it is on its array. Its resource says so with the
-// state Retained and two times, and its comment on the array says the same, for an import. The comment is
-// written before the state: a volume that is Retained has both.
-//
-// A volume that is being given to another claim has the annotation [v1alpha1.RestoredFromAnnotation] while it is
-// still Retained.
-
-// isKept reports whether a volume is retained for whoever wants it back.
-func isKept(v *v1alpha1.PoolVolume) bool {
-	return v.DeletionTimestamp == nil && v.Status.State == v1alpha1.VolumeRetained && v.Annotations[v1alpha1.RestoredFromAnnotation] == ""
-}
-
-// isGiven reports whether a retained volume is bound to another claim, and is yet to be handed over.
-func isGiven(v *v1alpha1.PoolVolume) bool {
-	return v.DeletionTimestamp == nil && v.Status.State == v1alpha1.VolumeRetained && v.Annotations[v1alpha1.RestoredFromAnnotation] != ""
-}
-
-// isEnding reports whether a retained volume is to be deleted, and its resource does not say so yet.
-func isEnding(v *v1alpha1.PoolVolume) bool {
-	return v.DeletionTimestamp == nil && v.Status.State == v1alpha1.VolumeDeleting && v.Status.RetainedSince != nil
-}
-
 // retain keeps a volume that a call deletes, if its lifespan is longer than nothing. kept is false for one that
 // is to be deleted.
 func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, err error) {
 	switch {
-	case isKept(v):
+	case rules.IsKept(v):
 		return true, nil // asked again
-	case isGiven(v):
-		return false, problemf(volume.ErrBusy, "volume %s is being given to another claim", v.Name)
+	case rules.IsGiven(v):
+		return false, rules.Errorf(volume.ErrBusy, "volume %s is being given to another claim", v.Name)
 	case v.DeletionTimestamp != nil || v.Spec.Management == v1alpha1.External || v.Status.State != v1alpha1.VolumeReady:
 		return false, nil
 	}
@@ -91,7 +70,7 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 		}
 	}
 	since := metav1.NewTime(time.Now().Truncate(time.Second))
-	until := untilOf(since, lifespan)
+	until := rules.UntilOf(since, lifespan)
 	if err := t.comments(ctx, v, have.ID, pool, &pools.Retention{Since: since.UTC(), Until: until.UTC()}); err != nil {
 		return false, err
 	}
@@ -114,14 +93,9 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 	return true, nil
 }
 
-// untilOf is the end of a lifespan that begins.
-func untilOf(since metav1.Time, lifespan time.Duration) metav1.Time {
-	return metav1.NewTime(since.Add(wholeSeconds(lifespan)))
-}
-
 // lifespan is how long a volume is kept: what its claim has said, else its PersistentVolume, else the class.
 func (t *task) lifespan(ctx context.Context, v *v1alpha1.PoolVolume, said time.Duration) (time.Duration, error) {
-	if said != noLifespan {
+	if said != rules.NoLifespan {
 		return said, nil
 	}
 	for _, name := range persistentVolumes(v) {
@@ -133,7 +107,7 @@ func (t *task) lifespan(ctx context.Context, v *v1alpha1.PoolVolume, said time.D
 		if err != nil || !namesVolume(pv, v) {
 			continue
 		}
-		lifespan, invalid := lifespanOf(pv)
+		lifespan, invalid := rules.LifespanOf(pv)
 		if invalid != nil {
 			t.warn(pv, "InvalidLifespan", invalid)
 		}
@@ -177,14 +151,14 @@ func (t *task) stillClaimed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return kubernetesError(err, "read the PersistentVolume "+v.Spec.RequestName)
 	}
 	if err == nil && namesVolume(pv, v) && pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil {
-		return problemf(pools.ErrInUse, "volume %s was given to another claim, and its PersistentVolume %s is bound", v.Name, pv.Name)
+		return rules.Errorf(pools.ErrInUse, "volume %s was given to another claim, and its PersistentVolume %s is bound", v.Name, pv.Name)
 	}
 	if err == nil || v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
 		return nil
 	}
 	c, err := t.readClaim(ctx, pools.Claim{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name})
 	if err == nil && c != nil && c.UID == string(v.Spec.ClaimRef.UID) && c.object.DeletionTimestamp == nil {
-		return problemf(pools.ErrInUse, "volume %s was given to claim %s, which gets a PersistentVolume next", v.Name, c.Name)
+		return rules.Errorf(pools.ErrInUse, "volume %s was given to claim %s, which gets a PersistentVolume next", v.Name, c.Name)
 	}
 	return err
 }
@@ -204,7 +178,7 @@ func (t *task) unused(ctx context.Context, v *v1alpha1.PoolVolume, have array.Vo
 		servers = append(servers, at.ServerID)
 	}
 	if len(servers) > 0 {
-		return problemf(pools.ErrInUse, "volume %s, whose claim is deleted, is attached to %s on the array of pool %s; detach it there",
+		return rules.Errorf(pools.ErrInUse, "volume %s, whose claim is deleted, is attached to %s on the array of pool %s; detach it there",
 			v.Name, strings.Join(servers, ", "), pool.Name)
 	}
 	return nil
@@ -260,7 +234,7 @@ func (t *task) finishRetained(ctx context.Context, v *v1alpha1.PoolVolume) error
 			return err
 		}
 	}
-	since, until := *v.Status.RetainedSince, untilOf(*v.Status.RetainedSince, v.Spec.Lifespan.Duration)
+	since, until := *v.Status.RetainedSince, rules.UntilOf(*v.Status.RetainedSince, v.Spec.Lifespan.Duration)
 	if err := t.comments(ctx, v, v.Status.ID, pool, &pools.Retention{Since: since.UTC(), Until: until.UTC()}); err != nil {
 		return err
 	}
@@ -281,31 +255,17 @@ func (t *task) handedOver(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return err
 	}
 	if namespace.UID == "" {
-		return problemf(volume.ErrNotFound, "volume %s is to be given to the namespace %s, which does not exist", v.Name, c.Namespace)
+		return rules.Errorf(volume.ErrNotFound, "volume %s is to be given to the namespace %s, which does not exist", v.Name, c.Namespace)
 	}
 	if err := t.writeSpec(ctx, v, func() {
 		v.Spec.ClaimRef.UID, v.Spec.ClaimRef.NamespaceUID = "", namespace.UID
 		if v.Labels == nil {
 			v.Labels = map[string]string{}
 		}
-		label(v, v1alpha1.LabelNamespace, c.Namespace)
+		rules.SetLabel(v, v1alpha1.LabelNamespace, c.Namespace)
 	}); err != nil {
 		return err
 	}
 	t.tell(v, "HandedOver", "a claim in the namespace "+c.Namespace+" may have it back as "+c.Name)
 	return nil
-}
-
-// unfinishedRetained reports whether something is left to do for a retained volume.
-func unfinishedRetained(v *v1alpha1.PoolVolume) bool {
-	if isGiven(v) {
-		return true
-	}
-	if v.Status.RetainedSince == nil || v.Status.RetainedUntil == nil {
-		return false
-	}
-	c := v.Spec.ClaimRef
-	until := v.Status.RetainedUntil
-	return v.Spec.Lifespan == nil || !until.Time.Equal(untilOf(*v.Status.RetainedSince, v.Spec.Lifespan.Duration).Time) ||
-		c != nil && c.Namespace != v.Labels[v1alpha1.LabelNamespace]
 }

@@ -2,20 +2,19 @@ package pools
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // pastOf reads what a volume was; nil for one whose first claim it is of.
 func (x *index) pastOf(o *v1alpha1.PoolVolume) *poolmessages.Past {
-	before := wasBefore(o)
+	before := rules.FormerOf(o)
 	switch {
 	case o.Spec.ClaimRef == nil:
 		return nil
@@ -24,7 +23,7 @@ func (x *index) pastOf(o *v1alpha1.PoolVolume) *poolmessages.Past {
 			Namespace: x.word(o.Spec.ClaimRef.Namespace), NamespaceUID: x.word(string(o.Spec.ClaimRef.NamespaceUID)),
 			Claim: strings.Clone(before.Claim.Name), ClaimUID: strings.Clone(string(before.Claim.UID)), Given: true, To: o.Spec.ClaimRef.Name,
 		}
-	case isKept(o) && o.Status.RetainedSince != nil && o.Status.RetainedUntil != nil:
+	case rules.IsKept(o) && o.Status.RetainedSince != nil && o.Status.RetainedUntil != nil:
 		c := o.Spec.ClaimRef
 		return &poolmessages.Past{
 			Namespace: x.word(c.Namespace), NamespaceUID: x.word(string(c.NamespaceUID)), Claim: c.Name, ClaimUID: string(c.UID),
@@ -32,39 +31,6 @@ func (x *index) pastOf(o *v1alpha1.PoolVolume) *poolmessages.Past {
 		}
 	}
 	return nil
-}
-
-// former is what a volume was before it was given to another claim.
-type former struct {
-	Claim       *v1alpha1.ClaimRef `json:"claim,omitempty"`
-	RequestName string             `json:"requestName,omitempty"`
-	Lifespan    time.Duration      `json:"lifespan"`
-	Size        int64              `json:"size"`
-}
-
-// wasBefore reads the annotation of a volume that was given to another claim; nil for any other volume.
-func wasBefore(o *v1alpha1.PoolVolume) *former {
-	text := o.Annotations[v1alpha1.RestoredFromAnnotation]
-	if text == "" {
-		return nil
-	}
-	f := &former{}
-	if json.Unmarshal([]byte(text), f) != nil {
-		return &former{} // a person has changed it
-	}
-	return f
-}
-
-// claimUIDOf returns the UID of a volume's claim, in the memory of the volume's name where that ends with it.
-func claimUIDOf(o *v1alpha1.PoolVolume) string {
-	if o.Spec.ClaimRef == nil {
-		return ""
-	}
-	uid := string(o.Spec.ClaimRef.UID)
-	if uid != "" && strings.HasSuffix(o.Name, uid) {
-		return o.Name[len(o.Name)-len(uid):]
-	}
-	return uid
 }
 
 // enterAfterlife notes whose a volume is, and was.
@@ -126,7 +92,7 @@ func (o *owner) isRetained(object client.Object) bool {
 // tellRetention tells the classes of a volume that is retained, or was until now.
 func (o *owner) tellRetention(v *v1alpha1.PoolVolume, was bool) {
 	switch {
-	case isKept(v) && v.Status.RetainedSince != nil && v.Status.RetainedUntil != nil:
+	case rules.IsKept(v) && v.Status.RetainedSince != nil && v.Status.RetainedUntil != nil:
 		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.VolumeRetained{
 			Name: v.Name, Pool: v.Spec.PoolName, Size: v.Status.Capacity.Value(), Since: v.Status.RetainedSince.Time,
 			Lifespan: v.Status.RetainedUntil.Sub(v.Status.RetainedSince.Time),

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -51,7 +52,7 @@ const attachesAtOnce = 8
 // hold waits until a task may use the record, with others or alone.
 func (r *serverRecord) hold(ctx context.Context, alone bool) (release func(), err error) {
 	slots, taken := 1, 0
-	stopping := problemf(volume.ErrUnavailable, "the controller is stopping")
+	stopping := rules.Errorf(volume.ErrUnavailable, "the controller is stopping")
 	if alone {
 		slots = cap(r.slots)
 		select {

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -28,7 +29,8 @@ func sizeFor(v *v1alpha1.PoolVolume) array.Size {
 // within refuses a size above a limit in bytes.
 func within(size array.Size, limit int64, unit array.Size) error {
 	if limit > 0 && size.Bytes() > limit {
-		return problemf(pools.ErrOutOfRange, "the size would be %s (the pools count in units of %s), more than limit_bytes %d", size, unit, limit)
+		return rules.Errorf(pools.ErrOutOfRange, "the size would be %s (the pools count in units of %s), more than limit_bytes %d", size, unit,
+			limit)
 	}
 	return nil
 }

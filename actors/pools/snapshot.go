@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -39,9 +40,9 @@ func (t *task) takeSnapshot(ctx context.Context, requested, of string) (pools.Sn
 func sameSnapshot(s *v1alpha1.PoolSnapshot, of string) error {
 	switch {
 	case s.DeletionTimestamp != nil:
-		return problemf(volume.ErrBusy, "snapshot %s is being deleted; try again", s.Name)
+		return rules.Errorf(volume.ErrBusy, "snapshot %s is being deleted; try again", s.Name)
 	case s.Spec.VolumeName != of:
-		return problemf(volume.ErrConflict, "snapshot %s exists, of volume %s, asked for one of %s", s.Name, s.Spec.VolumeName, of)
+		return rules.Errorf(volume.ErrConflict, "snapshot %s exists, of volume %s, asked for one of %s", s.Name, s.Spec.VolumeName, of)
 	}
 	return nil
 }
@@ -52,20 +53,20 @@ func (t *task) newSnapshot(ctx context.Context, s *v1alpha1.PoolSnapshot, reques
 	if err != nil {
 		return err
 	}
-	if kindOfVolume(v) == pools.KindLocal {
+	if rules.KindOfVolume(v) == pools.KindLocal {
 		pool, err := t.pool(ctx, v.Spec.PoolName)
 		if err != nil {
 			return err
 		}
 		if !pool.Disk.Copies {
-			return volume.Invalid("source_volume_id", fmt.Sprintf("is in pool %s: %s", pool.Name, noCopies(pool.Disk)))
+			return volume.Invalid("source_volume_id", fmt.Sprintf("is in pool %s: %s", pool.Name, rules.NoCopies(pool.Disk)))
 		}
 	}
 	*s = v1alpha1.PoolSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{}},
 		Spec:       v1alpha1.PoolSnapshotSpec{VolumeName: of, PoolName: v.Spec.PoolName, Management: v1alpha1.Managed},
 	}
-	label(s, v1alpha1.LabelPool, v.Spec.PoolName)
+	rules.SetLabel(s, v1alpha1.LabelPool, v.Spec.PoolName)
 	if requested != t.name {
 		s.Spec.RequestName = requested
 	}
@@ -80,13 +81,13 @@ func (t *task) usableVolume(ctx context.Context, name string) (*v1alpha1.PoolVol
 	case err != nil:
 		return nil, err
 	case !found:
-		return nil, problemf(volume.ErrNotFound, "there is no PoolVolume %s", name)
+		return nil, rules.Errorf(volume.ErrNotFound, "there is no PoolVolume %s", name)
 	case v.DeletionTimestamp != nil:
-		return nil, problemf(volume.ErrBusy, "volume %s is being deleted", name)
+		return nil, rules.Errorf(volume.ErrBusy, "volume %s is being deleted", name)
 	case v.Status.State == v1alpha1.VolumeFailed:
-		return nil, problemf(volume.ErrUnavailable, "volume %s has failed: %s", name, v.Status.Message)
+		return nil, rules.Errorf(volume.ErrUnavailable, "volume %s has failed: %s", name, v.Status.Message)
 	case v.Status.State != v1alpha1.VolumeReady:
-		return nil, problemf(volume.ErrBusy, "volume %s is not ready, its state is %q", name, v.Status.State)
+		return nil, rules.Errorf(volume.ErrBusy, "volume %s is not ready, its state is %q", name, v.Status.State)
 	}
 	return v, nil
 }
@@ -98,16 +99,16 @@ func (t *task) take(ctx context.Context, s *v1alpha1.PoolSnapshot) error {
 		return nil
 	}
 	err := t.takeOnArray(ctx, s)
-	if err != nil && isFinal(err) {
+	if err != nil && rules.IsFinal(err) {
 		t.warn(s, "SnapshotFailed", err)
 		if undone := t.remove(ctx, s); undone != nil {
-			err = because(volume.ErrUncertain, errors.Join(err, undone), "snapshot %s was not taken, and its resource is not deleted", t.name)
+			err = rules.Wrapf(volume.ErrUncertain, errors.Join(err, undone), "snapshot %s was not taken, and its resource is not deleted", t.name)
 		}
 	}
 	switch {
 	case err == nil && s.Status.State != v1alpha1.SnapshotReady:
-		t.unfinished = problemf(volume.ErrBusy, "snapshot %s is being taken", t.name)
-	case err != nil && !isFinal(err):
+		t.unfinished = rules.Errorf(volume.ErrBusy, "snapshot %s is being taken", t.name)
+	case err != nil && !rules.IsFinal(err):
 		err = stillOpen(err, "take snapshot "+t.name)
 		t.unfinished = err
 	}
@@ -124,7 +125,7 @@ func (t *task) takeOnArray(ctx context.Context, s *v1alpha1.PoolSnapshot) error 
 		return err
 	}
 	if v.Spec.PoolName != s.Spec.PoolName {
-		return problemf(volume.ErrConflict, "snapshot %s is of pool %s, and volume %s of pool %s",
+		return rules.Errorf(volume.ErrConflict, "snapshot %s is of pool %s, and volume %s of pool %s",
 			s.Name, s.Spec.PoolName, v.Name, v.Spec.PoolName)
 	}
 	have, err := pool.Array.CreateSnapshot(ctx, array.NewSnapshot{Name: s.Name, VolumeID: v.Status.ID})
@@ -170,7 +171,7 @@ func (t *task) finishSnapshot(ctx context.Context) error {
 	t.note(s)
 	switch {
 	case s.DeletionTimestamp != nil:
-		err := t.mayDelete(ctx, kindSnapshot)
+		err := t.mayDelete(ctx, rules.KindSnapshot)
 		if err == nil && s.Spec.Management != v1alpha1.External {
 			err = t.snapshotNeeded(ctx, s)
 		}
@@ -185,7 +186,7 @@ func (t *task) finishSnapshot(ctx context.Context) error {
 		return nil
 	}
 	err = t.take(ctx, s)
-	if err != nil && isFinal(err) {
+	if err != nil && rules.IsFinal(err) {
 		return nil // the resource is gone; the next call learns why
 	}
 	return err
@@ -241,7 +242,7 @@ func (t *task) deleteSnapshotOnArray(ctx context.Context, s *v1alpha1.PoolSnapsh
 		}
 		switch {
 		case id == "" && t.early():
-			return problemf(volume.ErrUncertain, "snapshot %s is not on %s, and may still be taken by a request of an "+
+			return rules.Errorf(volume.ErrUncertain, "snapshot %s is not on %s, and may still be taken by a request of an "+
 				"earlier run of the controller", s.Name, t.ground(pool.Name))
 		case id == "":
 			return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -40,14 +41,14 @@ func (t *task) volumeSource(ctx context.Context, name string) (*source, error) {
 	case err != nil:
 		return nil, err
 	case !found:
-		return nil, problemf(volume.ErrNotFound, "there is no PoolVolume %s to make a volume from", name)
+		return nil, rules.Errorf(volume.ErrNotFound, "there is no PoolVolume %s to make a volume from", name)
 	case v.DeletionTimestamp != nil:
-		return nil, problemf(volume.ErrBusy, "volume %s, to make a volume from, is being deleted", name)
+		return nil, rules.Errorf(volume.ErrBusy, "volume %s, to make a volume from, is being deleted", name)
 	case v.Status.State != v1alpha1.VolumeReady:
-		return nil, problemf(volume.ErrBusy, "volume %s, to make a volume from, is not Ready", name)
+		return nil, rules.Errorf(volume.ErrBusy, "volume %s, to make a volume from, is not Ready", name)
 	}
 	return &source{
-		class: v.Spec.ClassName, pool: v.Spec.PoolName, block: onDevice(v), protocol: v.Spec.Protocol,
+		class: v.Spec.ClassName, pool: v.Spec.PoolName, block: rules.OnDevice(v), protocol: v.Spec.Protocol,
 		size: array.Size(v.Status.Capacity.Value()), group: v.Status.GroupID, volumeID: v.Status.ID, fsType: v.Spec.FSType,
 	}, nil
 }
@@ -60,11 +61,11 @@ func (t *task) snapshotSource(ctx context.Context, name string) (*source, error)
 	case err != nil:
 		return nil, err
 	case !found:
-		return nil, problemf(volume.ErrNotFound, "there is no PoolSnapshot %s to make a volume from", name)
+		return nil, rules.Errorf(volume.ErrNotFound, "there is no PoolSnapshot %s to make a volume from", name)
 	case s.DeletionTimestamp != nil:
-		return nil, problemf(volume.ErrBusy, "snapshot %s, to make a volume from, is being deleted", name)
+		return nil, rules.Errorf(volume.ErrBusy, "snapshot %s, to make a volume from, is being deleted", name)
 	case s.Status.State != v1alpha1.SnapshotReady:
-		return nil, problemf(volume.ErrBusy, "snapshot %s, to make a volume from, is not Ready", name)
+		return nil, rules.Errorf(volume.ErrBusy, "snapshot %s, to make a volume from, is not Ready", name)
 	}
 	from, err := t.volumeSource(ctx, s.Spec.VolumeName)
 	if err != nil {

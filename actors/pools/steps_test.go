@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 )
 
@@ -108,8 +109,8 @@ func (l *link) step(name string, before, lost error, do func() error) error {
 // write is a step that writes to the Kubernetes API.
 func (l *link) write(verb string, o client.Object, do func() error) error {
 	refused := apierrors.NewServiceUnavailable("injected")
-	lost := apierrors.NewServerTimeout(schema.GroupResource{Resource: kindOf(o)}, verb, 1)
-	return l.step(verb+" "+kindOf(o), refused, lost, do)
+	lost := apierrors.NewServerTimeout(schema.GroupResource{Resource: rules.ResourceKind(o)}, verb, 1)
+	return l.step(verb+" "+rules.ResourceKind(o), refused, lost, do)
 }
 
 func (l *link) Get(ctx context.Context, name client.ObjectKey, into client.Object, opts ...client.GetOption) error {

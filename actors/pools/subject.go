@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -33,7 +34,7 @@ type task struct {
 }
 
 func subjectProps(env *environment, id volume.ID) *actor.Props {
-	kind, name := split(id)
+	kind, name := rules.SplitKey(id)
 	return env.subjects.Props(id, kind+" "+name, &subject{environment: env, kind: kind, name: name})
 }
 

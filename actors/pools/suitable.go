@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -58,29 +58,14 @@ func needsOfVolume(v *v1alpha1.PoolVolume) pools.Needs {
 	}
 }
 
-const (
-	// declinedFor is how long volumes like one that an array has refused go to other pools.
-	declinedFor = 5 * time.Minute
-	// mostDeclines bounds what is kept of an array's refusals: StorageClasses have options of all sorts.
-	mostDeclines = 16
-)
-
-// shortly is what an array has said, for a condition. Its text may be long.
-func shortly(err error) string {
-	if p, ok := errors.AsType[*problem](err); ok && p.cause != nil {
-		err = p.cause
-	}
-	return fmt.Sprintf("%.300s", volume.OneLine(err))
-}
-
 // took tells the pool what its array has made of a request for a volume.
 func (t *task) took(ctx context.Context, v *v1alpha1.PoolVolume, err error) {
-	m := &poolmessages.PoolTook{Routing: routing(ctx, kindPool, v.Spec.PoolName), Needs: needsOfVolume(v)}
+	m := &poolmessages.PoolTook{Routing: routing(ctx, rules.KindPool, v.Spec.PoolName), Needs: needsOfVolume(v)}
 	switch {
-	case kindOfVolume(v) == pools.KindLocal, err != nil && (isOpen(err) || !errors.Is(err, array.ErrDeclined)):
+	case rules.KindOfVolume(v) == pools.KindLocal, err != nil && (rules.IsOpen(err) || !errors.Is(err, array.ErrDeclined)):
 		return
 	case err != nil:
-		m.Declined = shortly(err)
+		m.Declined = rules.Shortly(err)
 	}
 	m.Prepare()
 	t.Root.Send(t.Supervisor(), m)
@@ -98,7 +83,7 @@ func (p *poolActor) took(m *poolmessages.PoolTook) {
 	} else {
 		p.declined(m.Needs, poolmessages.Decline{Why: m.Declined, At: time.Now()})
 		if before.Why != m.Declined && p.object != nil {
-			p.Resources.Events.Event(p.object, corev1.EventTypeWarning, "VolumeRefused", refusedText(m.Needs, m.Declined))
+			p.Resources.Events.Event(p.object, corev1.EventTypeWarning, "VolumeRefused", rules.RefusedText(m.Needs, m.Declined))
 		}
 	}
 	p.judge()
@@ -112,14 +97,10 @@ func (p *poolActor) declined(needs pools.Needs, d poolmessages.Decline) {
 			all[other] = before
 		}
 	}
-	if len(all) > mostDeclines {
+	if len(all) > rules.MostDeclines {
 		delete(all, slices.MinFunc(slices.Collect(maps.Keys(all)), func(a, b pools.Needs) int { return all[a].At.Compare(all[b].At) }))
 	}
 	p.declines = all
-}
-
-func refusedText(needs pools.Needs, why string) string {
-	return fmt.Sprintf("the array refuses volumes with %s: %s", needs, why)
 }
 
 // wanted takes over what the class wants of the pool. What was refused of an earlier one says nothing.
@@ -153,11 +134,11 @@ func (p *poolActor) suits() verdict {
 	case len(p.declines) > 0:
 		var all []string
 		for needs, d := range p.declines {
-			all = append(all, refusedText(needs, d.Why))
+			all = append(all, rules.RefusedText(needs, d.Why))
 		}
 		slices.Sort(all)
 		return bad("VolumeRefused", fmt.Sprintf("%s; such volumes go to other pools, and every %s one is tried here",
-			strings.Join(all[:min(len(all), 3)], "; "), declinedFor))
+			strings.Join(all[:min(len(all), 3)], "; "), rules.DeclinedFor))
 	case needs.Encrypt && !p.encrypts:
 		return verdict{metav1.ConditionUnknown, "EncryptionNotSeen", "PoolClass " + class + " encrypts volumes, and the array has none that is " +
 			"encrypted: if it has no password for that yet, set one there"}
@@ -181,7 +162,7 @@ func lacks(f *poolmessages.PoolReport, c *v1alpha1.PoolClass, m *poolmessages.Re
 	if needs.Protocol == pools.ISCSI && f.Needs.NoISCSI {
 		return "it says no target or no portal for iscsi"
 	}
-	if d, ok := f.Needs.Declines[needs]; ok && !declining && time.Since(d.At) < declinedFor {
+	if d, ok := f.Needs.Declines[needs]; ok && !declining && time.Since(d.At) < rules.DeclinedFor {
 		return "it refuses such a volume: " + d.Why
 	}
 	return ""

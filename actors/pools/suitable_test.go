@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -86,7 +87,7 @@ func TestArrayThatRefusesHoldsNoClaim(t *testing.T) {
 		if pool, err := h.make(pools.NewVolume{Name: "pvc-3", Class: "fast"}); err != nil || pool != "b" {
 			h.Errorf("made in %q: %v", pool, err)
 		}
-		h.pass(declinedFor)
+		h.pass(rules.DeclinedFor)
 		if pool, err := h.make(pools.NewVolume{Name: "pvc-4", Class: "fast"}); err != nil || pool != "a" {
 			h.Errorf("made in %q: %v", pool, err)
 		}
@@ -109,7 +110,7 @@ func TestRefusedByAll(t *testing.T) {
 		}
 		for range 2 {
 			_, err := h.make(pools.NewVolume{Name: "pvc-1", Class: "fast"})
-			if !isFinal(err) || strings.Count(err.Error(), noPassword.Text) != 2 {
+			if !rules.IsFinal(err) || strings.Count(err.Error(), noPassword.Text) != 2 {
 				h.Errorf("the error is %v", err)
 			}
 		}
@@ -134,7 +135,7 @@ func TestRefusedOptionsAreThoseOfOneStorageClass(t *testing.T) {
 	}, func(h *testPools) {
 		fault := h.fail(h.fakes["https://a"], refusing("bad readaheadkb"))
 		odd := pools.NewVolume{Name: "pvc-1", Class: "fast", Options: map[string]string{"readaheadkb": "7"}}
-		if _, err := h.make(odd); !isFinal(err) {
+		if _, err := h.make(odd); !rules.IsFinal(err) {
 			h.Errorf("the error is %v", err)
 		}
 		h.pass(time.Second)
@@ -160,7 +161,7 @@ func TestVolumeThatIsRefusedHoldsNoOther(t *testing.T) {
 					f.Times = 1
 					h.fail(a, f)
 				}
-				if _, err := h.make(pools.NewVolume{Name: "pvc-1", Class: "fast"}); !isFinal(err) {
+				if _, err := h.make(pools.NewVolume{Name: "pvc-1", Class: "fast"}); !rules.IsFinal(err) {
 					h.Errorf("the error is %v", err)
 				}
 				if pool, err := h.make(pools.NewVolume{Name: "pvc-2", Class: "fast"}); err != nil || pool != "a" {
@@ -208,7 +209,7 @@ func TestSnapshotThatIsRefused(t *testing.T) {
 		h.fail(h.fakes["https://a"], fake.Fault{
 			Kind: fake.Refuse, Method: "POST", Path: "/api/consistency_groups/*/snapshots.json", Status: 7, Text: "no license", Times: 1,
 		})
-		if _, err := h.controller.CreateSnapshot(context.Background(), "snapshot-1", "pvc-1"); !isFinal(err) {
+		if _, err := h.controller.CreateSnapshot(context.Background(), "snapshot-1", "pvc-1"); !rules.IsFinal(err) {
 			h.Errorf("the error is %v", err)
 		}
 		h.fail(h.fakes["https://a"], refusing("try again"))
@@ -245,9 +246,9 @@ func TestRefusalsAreBounded(t *testing.T) {
 		h.addFake("a", "fast", fake.Options{})
 	}, func(h *testPools) {
 		h.fail(h.fakes["https://a"], refusing(strings.Repeat("long ", 1000)))
-		for i := range 2 * mostDeclines {
+		for i := range 2 * rules.MostDeclines {
 			n := pools.NewVolume{Name: "pvc-1", Class: "fast", Options: map[string]string{"x": strings.Repeat("y", i+1)}}
-			if _, err := h.make(n); !isFinal(err) {
+			if _, err := h.make(n); !rules.IsFinal(err) {
 				h.Fatal(err)
 			}
 		}

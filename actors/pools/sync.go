@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -132,7 +133,7 @@ func (x *comparison) nameTaken(kind, id, name, has string) {
 	x.refused[id] = true
 	x.Resources.Events.Event(x.pool, corev1.EventTypeWarning, "NotImported",
 		fmt.Sprintf("%s %s (%s) has no resource, because %s; rename it on the %s", kind, name, id, has,
-			mediumOf(kindOfPool(x.pool))))
+			rules.Medium(rules.KindOfPool(x.pool))))
 }
 
 // run compares all.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -107,7 +108,7 @@ func (x *comparison) adoptSnapshot(ctx context.Context, listed array.Snapshot, b
 	}
 	base := object.DeepCopy()
 	object.Status = v1alpha1.PoolSnapshotStatus{
-		State: v1alpha1.SnapshotReady, ID: s.ID, GroupID: s.Group, Size: quantity(max(s.Size.Bytes(), x.byName[of].Size)),
+		State: v1alpha1.SnapshotReady, ID: s.ID, GroupID: s.Group, Size: rules.Quantity(max(s.Size.Bytes(), x.byName[of].Size)),
 		CreationTime: &metav1.Time{Time: s.Created},
 	}
 	if err := x.patchStatus(ctx, object, base); err != nil {
@@ -127,7 +128,7 @@ func (x *comparison) snapshotResource(name, of string, management v1alpha1.Manag
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}, Labels: map[string]string{}},
 		Spec:       v1alpha1.PoolSnapshotSpec{VolumeName: of, PoolName: x.pool.Name, Management: management},
 	}
-	label(object, v1alpha1.LabelPool, x.pool.Name)
+	rules.SetLabel(object, v1alpha1.LabelPool, x.pool.Name)
 	return object
 }
 
@@ -147,7 +148,7 @@ func (x *comparison) missingSnapshot(ctx context.Context, known poolmessages.Con
 		return nil
 	}
 	base := object.DeepCopy()
-	object.Status.State, object.Status.Message = v1alpha1.SnapshotFailed, missingMessage(kindOfPool(x.pool))
+	object.Status.State, object.Status.Message = v1alpha1.SnapshotFailed, rules.MissingMessage(rules.KindOfPool(x.pool))
 	x.missing++
 	return x.patchStatus(ctx, &object, base)
 }

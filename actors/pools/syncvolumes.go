@@ -10,21 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
-
-// missingMessage is why a PoolVolume or PoolSnapshot is Failed whose object is gone from the array.
-func missingMessage(kind pools.Kind) string {
-	return "it does not exist on the " + mediumOf(kind) + " any more"
-}
-
-// isMissing tells that message from others, also from that of an earlier version, which called a disk an array.
-func isMissing(message string) bool {
-	return message == missingMessage(pools.KindArray) || message == missingMessage(pools.KindLocal)
-}
 
 // wants tells whether a volume without a PoolVolume gets one: a volume of this cluster, or any if the
 // Pool says so.
@@ -103,7 +94,7 @@ func (x *comparison) volumeResource(
 	object := &v1alpha1.PoolVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}, Labels: map[string]string{}},
 		Spec: v1alpha1.PoolVolumeSpec{
-			ClassName: x.pool.Spec.ClassName, PoolName: x.pool.Name, Size: quantity(v.Size.Bytes()),
+			ClassName: x.pool.Spec.ClassName, PoolName: x.pool.Name, Size: rules.Quantity(v.Size.Bytes()),
 			VolumeMode: v1alpha1.Filesystem, Protocol: v1alpha1.NFS, Management: management,
 		},
 	}
@@ -123,12 +114,12 @@ func (x *comparison) volumeResource(
 		}
 		object.Spec.FSType = fileSystemIn(comment)
 	}
-	label(object, v1alpha1.LabelPool, x.pool.Name)
+	rules.SetLabel(object, v1alpha1.LabelPool, x.pool.Name)
 	if claim := comment.For(); claim != (pools.Claim{}) && management == v1alpha1.Managed {
 		object.Spec.ClaimRef = &v1alpha1.ClaimRef{
 			Namespace: claim.Namespace, Name: claim.Name, UID: types.UID(comment.ClaimUID), NamespaceUID: types.UID(comment.NamespaceUID),
 		}
-		label(object, v1alpha1.LabelNamespace, claim.Namespace)
+		rules.SetLabel(object, v1alpha1.LabelNamespace, claim.Namespace)
 	}
 	return object
 }
@@ -156,18 +147,10 @@ func (x *comparison) notMade(err error) error {
 	return err
 }
 
-// label sets a label, if the value can be one.
-func label(object client.Object, key, value string) {
-	const longest = 63
-	if len(value) <= longest {
-		object.GetLabels()[key] = value
-	}
-}
-
 // volumeStatus is the status of a PoolVolume whose volume is there.
 func volumeStatus(s v1alpha1.PoolVolumeStatus, v *array.Volume) v1alpha1.PoolVolumeStatus {
 	s.State, s.Message = v1alpha1.VolumeReady, ""
-	s.ID, s.Capacity = v.ID, quantity(v.Size.Bytes())
+	s.ID, s.Capacity = v.ID, rules.Quantity(v.Size.Bytes())
 	repeat(&s, v)
 	return s
 }
@@ -192,7 +175,7 @@ func (x *comparison) missingVolume(ctx context.Context, known poolmessages.Conte
 		return nil
 	}
 	base := object.DeepCopy()
-	object.Status.State, object.Status.Message = v1alpha1.VolumeFailed, missingMessage(kindOfPool(x.pool))
+	object.Status.State, object.Status.Message = v1alpha1.VolumeFailed, rules.MissingMessage(rules.KindOfPool(x.pool))
 	x.missing++
 	return x.patchStatus(ctx, &object, base)
 }

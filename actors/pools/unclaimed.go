@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -225,7 +226,7 @@ func (x *index) claimedPage(last string) poolmessages.ClaimedPage {
 			continue
 		}
 		// A claim that was gone before its volume was made is known by the name alone.
-		if uid := cmp.Or(v.claim, uidIn.FindString(cmp.Or(v.request, name))); uid != "" {
+		if uid := cmp.Or(v.claim, rules.UIDPattern.FindString(cmp.Or(v.request, name))); uid != "" {
 			page.ByClaim[uid] = name
 		}
 	}

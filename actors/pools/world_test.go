@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -149,7 +150,7 @@ func newWorldOn(t *testing.T, hang time.Duration, on array.Array, connect func(*
 
 func coreNode(name string) *metav1.PartialObjectMetadata {
 	n := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	n.SetGroupVersionKind(nodeGVK)
+	n.SetGroupVersionKind(rules.NodeGVK)
 	return n
 }
 
