@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/onarray"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -26,13 +27,13 @@ var errNoKey = errors.New("has no key")
 
 // accessOf reads how the array of a pool is reached. The Secrets are read at each probe, so that a new
 // token is used from the next one on.
-func accessOf(ctx context.Context, e *environment, p *v1alpha1.Pool) (Access, error) {
+func accessOf(ctx context.Context, e *env.Environment, p *v1alpha1.Pool) (env.Access, error) {
 	if on := p.Spec.Local; on != nil {
 		at, err := actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.FindDisk{UUID: on.UUID, Last: p.Status.Local.Node})
-		return Access{Pool: p.Name, disk: at}, err
+		return env.Access{Pool: p.Name, Disk: at}, err
 	}
 	spec := p.Spec.VPSA
-	a := Access{Pool: p.Name, Endpoint: spec.Endpoint, Insecure: spec.InsecureSkipVerify, PoolID: spec.Pool}
+	a := env.Access{Pool: p.Name, Endpoint: spec.Endpoint, Insecure: spec.InsecureSkipVerify, PoolID: spec.Pool}
 	if spec.RequestTimeout != nil {
 		a.Timeout = spec.RequestTimeout.Duration
 	}
@@ -50,7 +51,7 @@ func accessOf(ctx context.Context, e *environment, p *v1alpha1.Pool) (Access, er
 }
 
 // secretOf returns what a Secret in the controller's namespace has under a key.
-func secretOf(ctx context.Context, e *environment, name, key string) ([]byte, error) {
+func secretOf(ctx context.Context, e *env.Environment, name, key string) ([]byte, error) {
 	var s corev1.Secret
 	if err := e.Resources.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, &s); err != nil {
 		return nil, fmt.Errorf("read the Secret %s/%s: %w", e.Namespace, name, err)
@@ -61,16 +62,10 @@ func secretOf(ctx context.Context, e *environment, name, key string) ([]byte, er
 	return s.Data[key], nil
 }
 
-// same reports whether the same client reaches the array.
-func (a Access) same(b Access) bool {
-	return a.Endpoint == b.Endpoint && a.Token == b.Token && bytes.Equal(a.CA, b.CA) && a.Insecure == b.Insecure &&
-		a.PoolID == b.PoolID && a.Timeout == b.Timeout && a.disk == b.disk
-}
-
 // clientOf makes the client of an array, or of a pool on a node.
-func clientOf(e *environment, a Access) (array.Array, error) {
-	if a.disk.On != nil {
-		return onarray.New(a.disk.Node, a.disk.Version, a.disk.UUID, a.disk.On), nil
+func clientOf(e *env.Environment, a env.Access) (array.Array, error) {
+	if a.Disk.On != nil {
+		return onarray.New(a.Disk.Node, a.Disk.Version, a.Disk.UUID, a.Disk.On), nil
 	}
 	return e.Connect(a)
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -26,7 +27,7 @@ func (t *task) read(ctx context.Context, name string, into client.Object) (found
 		return false, nil
 	}
 	if err != nil {
-		return false, kubernetesError(err, "read the "+rules.ResourceKind(into)+" "+name)
+		return false, env.KubernetesError(err, "read the "+rules.ResourceKind(into)+" "+name)
 	}
 	return true, nil
 }
@@ -34,7 +35,7 @@ func (t *task) read(ctx context.Context, name string, into client.Object) (found
 // notWritten makes an error of a write. The write may have been made all the same, and its answer lost:
 // the operation goes on later, and looks.
 func (t *task) notWritten(err error, doing string) error {
-	err = kubernetesError(err, doing)
+	err = env.KubernetesError(err, doing)
 	t.unfinished = err
 	return err
 }
@@ -45,7 +46,7 @@ func (t *task) create(ctx context.Context, object client.Object) error {
 	if err := t.Resources.Create(ctx, object); err != nil {
 		return t.notWritten(err, "create the "+rules.ResourceKind(object)+" "+object.GetName())
 	}
-	t.note(object)
+	t.Note(object)
 	return nil
 }
 
@@ -68,7 +69,7 @@ func (t *task) write(ctx context.Context, object client.Object, change func(), u
 		change()
 		err := update()
 		if err == nil {
-			t.note(object)
+			t.Note(object)
 			return nil
 		}
 		if !apierrors.IsConflict(err) || attempt == conflicts {
@@ -114,10 +115,10 @@ func (t *task) startDeletion(ctx context.Context, object client.Object) (gone bo
 	}
 	if !found {
 		object.SetName(name)
-		t.noteGone(rules.ResourceKind(object), name)
+		t.NoteGone(rules.ResourceKind(object), name)
 		return true, nil
 	}
-	t.note(object)
+	t.Note(object)
 	return object.GetUID() != uid, nil
 }
 
@@ -130,10 +131,10 @@ func (t *task) letGo(ctx context.Context, object client.Object) error {
 		err := t.Resources.Update(ctx, object)
 		switch {
 		case err == nil && len(left) > 0:
-			t.note(object) // others keep it
+			t.Note(object) // others keep it
 			return nil
 		case err == nil, apierrors.IsNotFound(err):
-			t.noteGone(rules.ResourceKind(object), name)
+			t.NoteGone(rules.ResourceKind(object), name)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == conflicts:
 			return t.notWritten(err, "release the "+rules.ResourceKind(object)+" "+name)
@@ -143,7 +144,7 @@ func (t *task) letGo(ctx context.Context, object client.Object) error {
 			return err
 		}
 		if !found || object.GetUID() != uid {
-			t.noteGone(rules.ResourceKind(object), name)
+			t.NoteGone(rules.ResourceKind(object), name)
 			return nil
 		}
 	}

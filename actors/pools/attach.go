@@ -39,7 +39,7 @@ func (t *task) attach(ctx context.Context, n pools.NewAttachment) (pools.Attachm
 			return pools.Attachment{}, err
 		}
 	}
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err == nil && !n.Shared {
 		err = t.notElsewhere(ctx, v, n.Node, pool)
 	}

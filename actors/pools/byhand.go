@@ -23,7 +23,7 @@ func madeByHand(v *v1alpha1.PoolVolume) bool {
 // nameTaken refuses the volume on the array that has the name of a resource made by hand, unless its
 // comment says that it is ours.
 func (t *task) nameTaken(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 )
@@ -26,7 +27,7 @@ const chapSecretType corev1.SecretType = "kubernetes.io/iscsi-chap"
 
 // saveCHAP makes the Secret for the nodes say what the array says, and returns its name; empty where
 // the array asks for no login.
-func saveCHAP(ctx context.Context, e *environment, pool string, chap array.CHAP) (string, error) {
+func saveCHAP(ctx context.Context, e *env.Environment, pool string, chap array.CHAP) (string, error) {
 	if chap.User == "" {
 		return "", nil
 	}
@@ -51,7 +52,7 @@ func saveCHAP(ctx context.Context, e *environment, pool string, chap array.CHAP)
 }
 
 // removeCHAP deletes the Secret of a pool that goes.
-func removeCHAP(ctx context.Context, e *environment, pool string) error {
+func removeCHAP(ctx context.Context, e *env.Environment, pool string) error {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.CHAPNamespace, Name: pools.CHAPSecretName(pool)}}
 	if err := client.IgnoreNotFound(e.Resources.Delete(ctx, s)); err != nil {
 		return fmt.Errorf("delete the Secret %s/%s: %w", s.Namespace, s.Name, err)

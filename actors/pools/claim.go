@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -29,7 +30,7 @@ func (t *task) readClaim(ctx context.Context, of pools.Claim) (*claim, error) {
 	c := &claim{object: rules.ClaimObject("", "", "")}
 	err := t.Resources.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, c.object)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, kubernetesError(err, "read the PersistentVolumeClaim "+of.Namespace+"/"+of.Name)
+		return nil, env.KubernetesError(err, "read the PersistentVolumeClaim "+of.Namespace+"/"+of.Name)
 	}
 	if err != nil {
 		return nil, nil
@@ -68,7 +69,7 @@ func (t *task) namespace(ctx context.Context, name string) (*metav1.PartialObjec
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := client.IgnoreNotFound(t.Resources.Get(ctx, client.ObjectKey{Name: name}, o)); err != nil {
-		return nil, kubernetesError(err, "read the namespace "+name)
+		return nil, env.KubernetesError(err, "read the namespace "+name)
 	}
 	return o, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
@@ -14,7 +15,7 @@ import (
 // TestHostileClaims: of claims with an annotation that is no lifespan no more is remembered than is needed to say so
 // once, however long it is.
 func TestHostileClaims(t *testing.T) {
-	o := newOwner(&environment{})
+	o := newOwner(&env.Environment{})
 	long := strings.Repeat("x", 250<<10)
 	for i := range 1000 {
 		c := rules.ClaimObject("ns", fmt.Sprint("claim-", i), types.UID(fmt.Sprint("uid-", i)))

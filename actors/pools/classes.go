@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -28,7 +29,7 @@ type (
 // room there, in one place, so that two volumes never take the same room; and it writes the classes'
 // status.
 type classes struct {
-	*environment
+	*env.Environment
 	classes map[string]*class
 	pools   map[string]*poolmessages.PoolReport
 	// reservations are those of volumes, by name.
@@ -61,12 +62,12 @@ type reservation struct {
 	made time.Time
 }
 
-func classesProps(env *environment) *actor.Props {
+func classesProps(e *env.Environment) *actor.Props {
 	k := &classes{
-		environment: env, classes: map[string]*class{}, pools: map[string]*poolmessages.PoolReport{}, reservations: map[string]*reservation{},
+		Environment: e, classes: map[string]*class{}, pools: map[string]*poolmessages.PoolReport{}, reservations: map[string]*reservation{},
 		retention: newRetention(), evictions: map[string]*eviction{},
 	}
-	return actor.PropsFromFunc(k.Receive, actor.WithReceiverMiddleware(actors.Recovering(env.Log)), actors.AtOnce)
+	return actor.PropsFromFunc(k.Receive, actor.WithReceiverMiddleware(actors.Recovering(e.Log)), actors.AtOnce)
 }
 
 func (k *classes) Receive(c actor.Context) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -179,7 +180,7 @@ func TestRoomOfAMadeVolumeIsKeptUntilTheArrayCountsIt(t *testing.T) {
 			if _, err := h.reserve("v", "fast", 800); err != nil {
 				h.Fatal(err)
 			}
-			(&environment{System: h.controller.System}).release("v", made)
+			(&env.Environment{System: h.controller.System}).Release("v", made)
 			h.pass(0)
 			h.controller.Root.Send(h.controller.Single(poolmessages.ClassesName), &poolmessages.PoolReport{ // of a look before
 				Name: "a", Class: "fast", Kind: pools.KindArray, State: v1alpha1.PoolReady, On: h.arrays["https://a"].health.Pools[0],
@@ -190,7 +191,7 @@ func TestRoomOfAMadeVolumeIsKeptUntilTheArrayCountsIt(t *testing.T) {
 			if made != errors.Is(err, volume.ErrNoSpace) {
 				h.Errorf("made %v: %v", made, err)
 			}
-			(&environment{System: h.controller.System}).release("w", false)
+			(&env.Environment{System: h.controller.System}).Release("w", false)
 			h.pass(0)
 		}
 		h.arrays["https://a"].change(func(a *testArray) { a.health.Pools[0].Available = 850 << 30 })
@@ -210,7 +211,7 @@ func TestRoomOfADeletedVolumeIsFree(t *testing.T) {
 		if _, err := h.reserve("v", "fast", 800); err != nil {
 			h.Fatal(err)
 		}
-		(&environment{System: h.controller.System}).release("v", true)
+		(&env.Environment{System: h.controller.System}).Release("v", true)
 		h.controller.Seen(poolmessages.PoolVolumeKind, aVolume("v", "a", 1_000_000))
 		h.controller.Gone(poolmessages.PoolVolumeKind, "v")
 		h.pass(0)
@@ -403,7 +404,7 @@ func TestPoolWaitsForVolumesThatAreBeingMade(t *testing.T) {
 		if _, err := h.reserve("w", "fast", 1); !errors.Is(err, volume.ErrNoSpace) {
 			h.Errorf("it takes another volume: %v", err)
 		}
-		(&environment{System: h.controller.System}).release("v", false)
+		(&env.Environment{System: h.controller.System}).Release("v", false)
 		h.pass(2 * testInterval)
 		if h.exists(&v1alpha1.Pool{}, "a") {
 			h.Error("the pool is still there")

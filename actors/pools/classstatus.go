@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -91,10 +92,10 @@ func (k *classes) update(c actor.Context, name string) {
 		var s savedClass
 		s.err = actors.Guard(k.Log, func() error {
 			if leaves {
-				return k.unprotect(k.ctx, object, object.Name)
+				return k.Unprotect(k.Context, object, object.Name)
 			}
 			s.object = object
-			return k.write(k.ctx, object, status, unprotected)
+			return k.write(k.Context, object, status, unprotected)
 		})
 		saving <- s
 		root.Send(self, &classSaved{name})
@@ -107,7 +108,7 @@ func (k *classes) update(c actor.Context, name string) {
 // write writes the status of a class, and the finalizer where there is none.
 func (k *classes) write(ctx context.Context, object *v1alpha1.PoolClass, status v1alpha1.PoolClassStatus, unprotected bool) error {
 	if unprotected {
-		if err := k.protect(ctx, object); err != nil {
+		if err := k.Protect(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,7 @@ func (k *classes) saved(c actor.Context, name string) {
 	if one == nil {
 		return
 	}
-	s, ended := take(&one.saving)
+	s, ended := env.TakeOver(&one.saving)
 	switch {
 	case !ended:
 	case apierrors.IsNotFound(s.err):

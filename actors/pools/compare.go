@@ -84,7 +84,7 @@ const (
 func (t *task) ours(v *v1alpha1.PoolVolume, have array.Volume, m mark) error {
 	taken := func(why string) error {
 		return rules.Errorf(volume.ErrConflict, "%s has a volume %s already (%s), %s; rename or delete that one",
-			t.ground(v.Spec.PoolName), have.Name, have.ID, why)
+			t.Ground(v.Spec.PoolName), have.Name, have.ID, why)
 	}
 	want, by := sizeFor(v), t.whose(v, have)
 	switch {
@@ -150,7 +150,7 @@ func (t *task) describeVolume(v *v1alpha1.PoolVolume) pools.Volume {
 		Block: v.Spec.VolumeMode == v1alpha1.Block, Protocol: pools.Protocol(v.Spec.Protocol), FSType: v.Spec.FSType,
 	}
 	if v.Spec.Protocol == v1alpha1.Local {
-		d.On = t.uuidOf(v.Spec.PoolName)
+		d.On = t.UUIDOf(v.Spec.PoolName)
 	}
 	if s := v.Spec.Source; s != nil {
 		d.Source = pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}

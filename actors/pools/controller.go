@@ -10,10 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
+)
+
+// What a Controller works with. The packages of its actors know it by package env.
+type (
+	Config    = env.Config
+	Resources = env.Resources
+	Access    = env.Access
+	Metrics   = env.Metrics
 )
 
 // Controller is the front of the actors: it starts them, asks them, stops them. Its errors are those
@@ -34,13 +43,13 @@ func (c *Controller) OfKind(kind pools.Kind) *Controller {
 
 // Start starts the actors. They do nothing before Listed.
 func Start(cfg Config) (*Controller, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	system := actors.NewSystem(cfg.Log, cfg.Threads)
 	ctx, cancel := context.WithCancel(context.Background())
-	env := newEnvironment(ctx, system, cfg)
-	if err := system.Start(newOwner(env), cfg.Metrics, nil); err != nil {
+	e := env.New(ctx, system, cfg)
+	if err := system.Start(newOwner(e), cfg.Metrics, nil); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -75,13 +84,13 @@ func (c *Controller) Listed() { c.Root.Send(c.Supervisor(), &poolmessages.Listed
 func (c *Controller) CreateVolume(ctx context.Context, v pools.NewVolume) (pools.Volume, error) {
 	v.Kind = cmp.Or(c.kind, v.Kind)
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.CreateVolume{Routing: routing(ctx, rules.KindVolume, pools.VolumeName(v.Name)), New: v})
+		&poolmessages.CreateVolume{Routing: env.RoutingTo(ctx, rules.KindVolume, pools.VolumeName(v.Name)), New: v})
 }
 
 // DeleteVolume deletes a volume. One that does not exist is deleted.
 func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
 	_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.RemoveVolume{Routing: routing(ctx, rules.KindVolume, id), Name: id, Kind: c.kind})
+		&poolmessages.RemoveVolume{Routing: env.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind})
 	return err
 }
 
@@ -89,13 +98,14 @@ func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
 // One that Katbox has not made grows too: its claim asks for that.
 func (c *Controller) GrowVolume(ctx context.Context, id string, required, limit int64) (pools.Volume, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.GrowVolume{Routing: routing(ctx, rules.KindVolume, id), Name: id, Kind: c.kind, Required: required, Limit: limit})
+		&poolmessages.GrowVolume{Routing: env.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind, Required: required, Limit: limit})
 }
 
 // Attach attaches a volume to a node.
 func (c *Controller) Attach(ctx context.Context, a pools.NewAttachment) (pools.Attachment, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.AttachVolume{Routing: routing(ctx, rules.KindAttachment, pools.AttachmentName(a.Volume, a.Node)), New: a, Kind: c.kind})
+		&poolmessages.AttachVolume{Routing: env.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(a.Volume, a.Node)), New: a,
+			Kind: c.kind})
 }
 
 // Detach detaches a volume from a node; from all nodes where none is named. After nil the node cannot
@@ -103,7 +113,7 @@ func (c *Controller) Attach(ctx context.Context, a pools.NewAttachment) (pools.A
 func (c *Controller) Detach(ctx context.Context, id, node string) error {
 	if node != "" {
 		_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-			&poolmessages.DetachVolume{Routing: routing(ctx, rules.KindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node})
+			&poolmessages.DetachVolume{Routing: env.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node})
 		return err
 	}
 	v, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.FindVolume{Name: id, Kind: c.kind})
@@ -120,13 +130,14 @@ func (c *Controller) Detach(ctx context.Context, id, node string) error {
 // CreateSnapshot takes a snapshot of a volume, unless it has one of that name already.
 func (c *Controller) CreateSnapshot(ctx context.Context, name, id string) (pools.Snapshot, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.TakeSnapshot{Routing: routing(ctx, rules.KindSnapshot, pools.SnapshotName(name)), Name: name, Volume: id, Kind: c.kind})
+		&poolmessages.TakeSnapshot{Routing: env.RoutingTo(ctx, rules.KindSnapshot, pools.SnapshotName(name)), Name: name, Volume: id,
+			Kind: c.kind})
 }
 
 // DeleteSnapshot deletes a snapshot. One that does not exist is deleted.
 func (c *Controller) DeleteSnapshot(ctx context.Context, id string) error {
 	_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.RemoveSnapshot{Routing: routing(ctx, rules.KindSnapshot, id), Name: id, Kind: c.kind})
+		&poolmessages.RemoveSnapshot{Routing: env.RoutingTo(ctx, rules.KindSnapshot, id), Name: id, Kind: c.kind})
 	return err
 }
 

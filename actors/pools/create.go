@@ -97,13 +97,13 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 			return "", from.fits(n, n.Class, from.protocol)
 		}
 	}
-	chosen, err := t.reserve(ctx, ask)
+	chosen, err := t.Reserve(ctx, ask)
 	if err != nil {
-		t.release(t.name, false) // the answer may come late
+		t.Release(t.name, false) // the answer may come late
 		return "", err
 	}
 	made := false
-	defer func() { t.release(t.name, made) }()
+	defer func() { t.Release(t.name, made) }()
 	protocol, err := protocolOf(n, chosen, from)
 	if err != nil {
 		return "", err
@@ -111,7 +111,7 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 	if err := from.fits(n, chosen.Class, protocol); err != nil {
 		return "", err
 	}
-	pool, err := t.pool(ctx, chosen.Pool)
+	pool, err := t.UsePool(ctx, chosen.Pool)
 	if err != nil {
 		return chosen.Pool, elsewhere(n.Kind, err)
 	}

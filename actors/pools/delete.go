@@ -91,7 +91,7 @@ func (t *task) clean(ctx context.Context, v *v1alpha1.PoolVolume) error {
 
 // deleteOnArray deletes the volume on its array, whether or not its ID was ever written down.
 func (t *task) deleteOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		return err
 	}
@@ -125,9 +125,9 @@ func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool poo
 	}
 	have, err := pool.Array.VolumeNamed(ctx, v.Name)
 	switch {
-	case errors.Is(err, array.ErrNotFound) && v.Status.ID == "" && t.early():
+	case errors.Is(err, array.ErrNotFound) && v.Status.ID == "" && t.Early():
 		return have, false, rules.Errorf(volume.ErrUncertain, "volume %s is not on %s, and may still be made by a request of an "+
-			"earlier run of the controller", v.Name, t.ground(pool.Name))
+			"earlier run of the controller", v.Name, t.Ground(pool.Name))
 	case errors.Is(err, array.ErrNotFound):
 		return have, false, nil
 	case err != nil:
@@ -138,7 +138,7 @@ func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool poo
 		return have, false, nil
 	case byPerson:
 		return have, false, rules.Errorf(volume.ErrUncertain, "%s has a volume %s (%s) whose comment does not say that it is "+
-			"ours; delete its comment if it is, or rename it", t.ground(pool.Name), v.Name, have.ID)
+			"ours; delete its comment if it is, or rename it", t.Ground(pool.Name), v.Name, have.ID)
 	}
 	return have, true, nil
 }

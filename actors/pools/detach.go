@@ -56,7 +56,7 @@ func (t *task) cutOff(ctx context.Context, a *v1alpha1.PoolAttachment) error {
 }
 
 func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) error {
-	pool, err := t.pool(ctx, a.Spec.PoolName)
+	pool, err := t.UsePool(ctx, a.Spec.PoolName)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) er
 			return err
 		}
 	}
-	if !known && t.early() {
+	if !known && t.Early() {
 		return rules.Errorf(volume.ErrUncertain, "volume %s may still be attached to node %s by a request of an earlier run of the controller",
 			a.Spec.VolumeName, a.Spec.NodeName)
 	}
@@ -144,7 +144,7 @@ func (t *task) finishAttachment(ctx context.Context) error {
 	case err != nil || !found:
 		return err
 	}
-	t.note(a)
+	t.Note(a)
 	switch {
 	case a.DeletionTimestamp != nil:
 		return t.cutOff(ctx, a)

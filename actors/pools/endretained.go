@@ -33,7 +33,7 @@ func (t *task) endRetained(ctx context.Context, m *poolmessages.EndRetained) err
 	case m.Reason != pools.Vanished && rules.WholeSeconds(rules.LifespanFromSpec(v.Spec.Lifespan)) > m.Lifespan:
 		return rules.Errorf(volume.ErrConflict, "volume %s is to be kept longer than was known when it was to go", v.Name)
 	}
-	if _, err := t.pool(ctx, v.Spec.PoolName); err != nil {
+	if _, err := t.UsePool(ctx, v.Spec.PoolName); err != nil {
 		return err // a claim may still get it back
 	}
 	ends(v, m.Reason, m.Why)
@@ -45,7 +45,7 @@ func (t *task) endRetained(ctx context.Context, m *poolmessages.EndRetained) err
 	case err != nil:
 		return t.notWritten(err, "change the PoolVolume "+v.Name)
 	}
-	t.note(v)
+	t.Note(v)
 	return t.finishEnd(ctx, v)
 }
 

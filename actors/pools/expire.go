@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -31,7 +32,7 @@ type (
 func (k *classes) expire(c actor.Context) {
 	actors.StopTimer(k.expiry)
 	k.expiry = nil
-	if !k.listed || k.ctx.Err() != nil {
+	if !k.listed || k.Context.Err() != nil {
 		return
 	}
 	now := time.Now()
@@ -60,7 +61,7 @@ func (k *classes) end(c actor.Context, v *keptVolume, trial bool, reason pools.E
 	k.retention.begin(v, trial)
 	err := k.Workers.Go(func() {
 		err := actors.Guard(k.Log, func() error {
-			ctx, cancel := context.WithTimeout(k.ctx, longestOperation)
+			ctx, cancel := context.WithTimeout(k.Context, env.LongestOperation)
 			defer cancel()
 			_, err := actors.Ask(ctx, k.Root, k.Supervisor(), order)
 			return err
@@ -75,7 +76,7 @@ func (k *classes) end(c actor.Context, v *keptVolume, trial bool, reason pools.E
 // ended takes over what came of the deletion of a retained volume, and lets go on what waits for its room.
 func (k *classes) ended(c actor.Context, m *retainedEnded) {
 	k.retention.ended(m.name, m.pool, m.err == nil, time.Now())
-	if m.err != nil && !errors.Is(m.err, volume.ErrConflict) && k.ctx.Err() == nil {
+	if m.err != nil && !errors.Is(m.err, volume.ErrConflict) && k.Context.Err() == nil {
 		k.Log.Info("a retained volume cannot be deleted yet", "volume", m.name, "pool", m.pool, "cause", m.err.Error())
 	}
 	k.madeRoom(c, m)

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -35,7 +33,7 @@ func (p *poolActor) finalize(c actor.Context) {
 	}
 	c.Send(p.Single(poolmessages.ClassesName), p.figures()) // no room is promised from here on
 	object := p.object
-	work(p, c, &p.dropping, &dropEnded{}, func(ctx context.Context) error { return leave(ctx, p.environment, object, forget) })
+	work(p, c, &p.dropping, &dropEnded{}, func(ctx context.Context) error { return leave(ctx, p.Environment, object, forget) })
 }
 
 // blockedBy says what a Pool that is being deleted waits for; empty when it waits for nothing.
@@ -54,7 +52,7 @@ func blockedBy(p *v1alpha1.Pool, has poolmessages.PoolCounts) string {
 }
 
 // leave drops what resources the Pool has, and the Pool. Nothing on the array changes.
-func leave(ctx context.Context, e *environment, p *v1alpha1.Pool, forget bool) error {
+func leave(ctx context.Context, e *env.Environment, p *v1alpha1.Pool, forget bool) error {
 	counts, err := actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.CountPool{Name: p.Name})
 	if err != nil {
 		return err
@@ -89,12 +87,12 @@ func leave(ctx context.Context, e *environment, p *v1alpha1.Pool, forget bool) e
 			return err
 		}
 	}
-	return e.unprotect(ctx, &v1alpha1.Pool{}, p.Name)
+	return e.Unprotect(ctx, &v1alpha1.Pool{}, p.Name)
 }
 
 // nothingComes returns an error while a task may still make a resource on a pool: it keeps room before,
 // and until the resource is known.
-func nothingComes(ctx context.Context, e *environment, pool string) error {
+func nothingComes(ctx context.Context, e *env.Environment, pool string) error {
 	reserved, err := actors.Ask(ctx, e.Root, e.Single(poolmessages.ClassesName), &poolmessages.CountReserved{Pool: pool})
 	if err != nil {
 		return err
@@ -111,57 +109,13 @@ func nothingComes(ctx context.Context, e *environment, pool string) error {
 
 // dropResource deletes a resource without what it stands for. Its finalizer goes first: a task that saw
 // a resource with both a finalizer and an order to delete it would delete the volume on the array.
-func dropResource(ctx context.Context, e *environment, object client.Object, kind, name string) error {
-	if err := e.unprotect(ctx, object, name); err != nil {
+func dropResource(ctx context.Context, e *env.Environment, object client.Object, kind, name string) error {
+	if err := e.Unprotect(ctx, object, name); err != nil {
 		return err
 	}
 	if err := client.IgnoreNotFound(e.Resources.Delete(ctx, object)); err != nil {
 		return fmt.Errorf("delete %s %s: %w", kind, name, err)
 	}
-	e.noteGone(kind, name)
+	e.NoteGone(kind, name)
 	return nil
-}
-
-// unprotect removes our finalizer from a resource.
-func (e *environment) unprotect(ctx context.Context, object client.Object, name string) error {
-	err := e.changeFinalizers(ctx, object, name, func(all []string) []string {
-		return slices.DeleteFunc(all, func(f string) bool { return f == v1alpha1.Finalizer })
-	})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer of %s: %w", name, err)
-	}
-	object.SetName(name) // for a Delete, which finds nothing either where there is none
-	return nil
-}
-
-// protect adds our finalizer to a resource.
-func (e *environment) protect(ctx context.Context, object client.Object) error {
-	name := object.GetName()
-	err := e.changeFinalizers(ctx, object, name, func(all []string) []string {
-		if slices.Contains(all, v1alpha1.Finalizer) {
-			return all
-		}
-		return append(all, v1alpha1.Finalizer)
-	})
-	if err != nil {
-		return fmt.Errorf("add the finalizer to %s: %w", name, err)
-	}
-	return nil
-}
-
-// changeFinalizers changes the finalizers of a resource as it is now. Others change the resource at the
-// same time.
-func (e *environment) changeFinalizers(ctx context.Context, object client.Object, name string, change func([]string) []string) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		reflect.ValueOf(object).Elem().SetZero() // what is read into it would be added to what it has
-		if err := e.Resources.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
-			return err
-		}
-		base := object.DeepCopyObject().(client.Object)
-		object.SetFinalizers(change(slices.Clone(object.GetFinalizers())))
-		if slices.Equal(object.GetFinalizers(), base.GetFinalizers()) {
-			return nil
-		}
-		return e.Resources.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	})
 }

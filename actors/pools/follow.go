@@ -45,7 +45,7 @@ func (o *owner) claimSeen(c *metav1.PartialObjectMetadata) {
 	}
 	name := o.index.ofClaim[now.uid]
 	if now.invalid != "" && now != before && name != "" && o.listed {
-		(&task{environment: o.environment}).warn(c, "InvalidLifespan", invalid)
+		(&task{Environment: o.Environment}).warn(c, "InvalidLifespan", invalid)
 	}
 	if known || now.lifespan != rules.NoLifespan || now.invalid != "" {
 		o.claims.said[key] = now

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -112,7 +113,7 @@ func (t *task) unnamed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		pv := &corev1.PersistentVolume{}
 		err := t.Resources.Get(ctx, client.ObjectKey{Name: name}, pv)
 		if client.IgnoreNotFound(err) != nil {
-			return kubernetesError(err, "read the PersistentVolume "+name)
+			return env.KubernetesError(err, "read the PersistentVolume "+name)
 		}
 		if err == nil && namesVolume(pv, v) {
 			return rules.Errorf(volume.ErrUnavailable,
@@ -144,7 +145,7 @@ func (t *task) bind(ctx context.Context, v *v1alpha1.PoolVolume, m *poolmessages
 	err = t.Resources.Update(ctx, v)
 	switch {
 	case err == nil:
-		t.note(v)
+		t.Note(v)
 		return nil
 	case apierrors.IsConflict(err):
 		return rules.Errorf(volume.ErrBusy, "volume %s has changed while it was to be given to claim %s; try again", v.Name, m.For.Name)
@@ -185,7 +186,7 @@ func (t *task) handOver(ctx context.Context, v *v1alpha1.PoolVolume) error {
 }
 
 func (t *task) hand(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (t *task) growVolume(ctx context.Context, required, limit int64) (pools.Vol
 // growing refuses to grow a volume that an earlier run may have begun to grow: the array may still carry
 // that out, and a second request would add to it.
 func (t *task) growing(v *v1alpha1.PoolVolume) error {
-	if !t.early() || v.Spec.Size.Cmp(v.Status.Capacity) <= 0 {
+	if !t.Early() || v.Spec.Size.Cmp(v.Status.Capacity) <= 0 {
 		return nil
 	}
 	t.unfinished = rules.Errorf(volume.ErrUncertain, "volume %s may be growing on its %s, by a request of an earlier run of the controller; "+
@@ -84,13 +84,13 @@ func (t *task) growWithRoom(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if !errors.Is(err, volume.ErrNoSpace) || rules.IsOpen(err) {
 		return err
 	}
-	defer func() { t.release(t.name, err == nil) }()
+	defer func() { t.Release(t.name, err == nil) }()
 	ask := poolmessages.ReservePool{
 		Volume: t.name, Class: v.Spec.ClassName, Pool: v.Spec.PoolName, Bytes: v.Spec.Size.Value() - v.Status.Capacity.Value(),
 		Kind: rules.KindOfVolume(v), Refused: []string{v.Spec.PoolName}, Growth: true,
 	}
 	for range refusals {
-		if _, none := t.reserve(ctx, ask); none != nil {
+		if _, none := t.Reserve(ctx, ask); none != nil {
 			return err
 		}
 		if err = t.growOnArray(ctx, v); !errors.Is(err, volume.ErrNoSpace) || rules.IsOpen(err) {
@@ -101,7 +101,7 @@ func (t *task) growWithRoom(ctx context.Context, v *v1alpha1.PoolVolume) error {
 }
 
 func (t *task) growOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (t *task) judgeDisk(ctx context.Context, a *v1alpha1.PoolAttachment) error 
 // otherDisk says why a disk is not that of a volume which has none yet; empty if it is. The array tells what is at the LUN where
 // the node has found it, and how large that is.
 func (t *task) otherDisk(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume) (string, error) {
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		return "", err
 	}

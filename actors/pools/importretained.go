@@ -22,7 +22,7 @@ func (x *comparison) stillKept(ctx context.Context, v *v1alpha1.PoolVolume, comm
 	if v.Spec.Management != v1alpha1.Managed || kept == nil || kept.Since.IsZero() || kept.Until.Before(kept.Since) {
 		return nil, nil
 	}
-	name, err := x.volumeNamers.of(ctx, x.Resources, v.Name, v.Spec.RequestName)
+	name, err := x.VolumeNamers.Of(ctx, x.Resources, v.Name, v.Spec.RequestName)
 	if err != nil || name != "" {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -94,7 +95,7 @@ func (t *task) lead(ctx context.Context, c *claim, far *onOtherNode) error {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return far // another call follows, with what the claim is now
 	case err != nil:
-		err = errors.Join(far, kubernetesError(err, "lead the claim to node "+far.node))
+		err = errors.Join(far, env.KubernetesError(err, "lead the claim to node "+far.node))
 		t.warn(c.object, "RestoreFailed", err)
 		return fmt.Errorf("%w: %s", volume.ErrNoSpace, volume.OneLine(err))
 	}
@@ -109,7 +110,7 @@ func (t *task) whereabouts(ctx context.Context, v *v1alpha1.PoolVolume) string {
 	if v.Spec.Protocol != v1alpha1.Local {
 		return ""
 	}
-	at, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.FindDisk{UUID: t.uuidOf(v.Spec.PoolName)})
+	at, err := actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.FindDisk{UUID: t.UUIDOf(v.Spec.PoolName)})
 	if err != nil {
 		return ", on a disk that has gone away since"
 	}

@@ -71,14 +71,6 @@ func (x *index) volumePage(kind pools.Kind, page pools.Page) (got poolmessages.V
 	return got
 }
 
-// uuidOf returns the UUID of a pool on a node; empty for another one.
-func (e *environment) uuidOf(pool string) string {
-	if uuid, ok := e.uuids.Load(pool); ok {
-		return uuid.(string)
-	}
-	return ""
-}
-
 // kindOfSnapshot is the kind of the pool that a snapshot is in: that of its volume, which it keeps.
 func (x *index) kindOfSnapshot(s *indexedSnapshot) pools.Kind {
 	if v := x.volumes[s.volume]; v != nil {

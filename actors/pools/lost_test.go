@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -102,7 +103,7 @@ func TestNoFinalAnswerWhileAResourceIsLeft(t *testing.T) {
 
 // TestLongNamesOfPoolsAreNoLabels: the API server would refuse the volume.
 func TestLongNamesOfPoolsAreNoLabels(t *testing.T) {
-	task := &task{environment: &environment{}, name: "pvc-1"}
+	task := &task{Environment: &env.Environment{}, name: "pvc-1"}
 	for pool, labels := range map[string]int{strings.Repeat("p", 63): 2, strings.Repeat("p", 64): 1} {
 		v := task.wanted(newVolume("pvc-1", 1, false), poolmessages.Reservation{Class: "class", Pool: pool}, v1alpha1.NFS, 1)
 		if len(v.Labels) != labels || v.Labels[v1alpha1.LabelNamespace] != "ns" || v.Spec.PoolName != pool {
@@ -124,7 +125,7 @@ func TestCopyThatMayBeGrowingIsNotGrownTwice(t *testing.T) {
 		comment := pools.NewComment("cluster", n.Claim).String()
 		made, err := w.mem.CloneVolume(w.ctx, array.NewClone{Name: "pvc-2", Comment: comment, Group: from.Group})
 		w.must(err)
-		task := &task{environment: &environment{}, name: "pvc-2"}
+		task := &task{Environment: &env.Environment{}, name: "pvc-2"}
 		v := task.wanted(n, poolmessages.Reservation{Class: "class", Pool: "pool"}, v1alpha1.NFS, 5*array.GiB)
 		v.Finalizers = []string{v1alpha1.Finalizer}
 		w.must(w.api.Create(w.ctx, &v))

@@ -46,6 +46,6 @@ func (t *task) nodeHasMoved(ctx context.Context, a *v1alpha1.PoolAttachment) (bo
 	if err != nil {
 		return false, err
 	}
-	t.note(node) // the index may not know it yet, and would ask again and again
+	t.Note(node) // the index may not know it yet, and would ask again and again
 	return node.Spec.Addresses[0] != a.Status.Address, nil
 }

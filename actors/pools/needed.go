@@ -2,12 +2,6 @@ package pools
 
 import (
 	"context"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -19,7 +13,7 @@ import (
 // held up, because Kubernetes has decided before. One that was interrupted is not either: its PersistentVolume
 // is Released, and to be deleted.
 func (t *task) needed(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	name, err := t.volumeNamers.of(ctx, t.Resources, v.Name, v.Spec.RequestName)
+	name, err := t.VolumeNamers.Of(ctx, t.Resources, v.Name, v.Spec.RequestName)
 	if err != nil || name == "" {
 		return err
 	}
@@ -29,78 +23,12 @@ func (t *task) needed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 
 // snapshotNeeded is needed for a snapshot, which a VolumeSnapshotContent names.
 func (t *task) snapshotNeeded(ctx context.Context, s *v1alpha1.PoolSnapshot) error {
-	name, err := t.snapshotNamers.of(ctx, t.Resources, s.Name, contentName(s))
+	name, err := t.SnapshotNamers.Of(ctx, t.Resources, s.Name, contentName(s))
 	if err != nil || name == "" {
 		return err
 	}
 	return rules.Errorf(pools.ErrInUse, "the VolumeSnapshotContent %s names snapshot %s; delete its VolumeSnapshot, or the "+
-		"VolumeSnapshotContent if that is gone, and what is on %s goes then", name, s.Name, t.ground(s.Spec.PoolName))
-}
-
-// newVolumeNamers returns the PersistentVolumes of CSI drivers that need their volume.
-func newVolumeNamers(drivers ...string) *namers {
-	return &namers{
-		kind: "PersistentVolume", one: func() client.Object { return &corev1.PersistentVolume{} },
-		all: func() client.ObjectList { return &corev1.PersistentVolumeList{} },
-		needs: func(o client.Object) string {
-			pv := o.(*corev1.PersistentVolume)
-			switch source := pv.Spec.CSI; {
-			case source == nil || !slices.Contains(drivers, source.Driver):
-				return ""
-			case pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
-				return "" // its claim is gone, and it is to be deleted with its volume
-			default:
-				return source.VolumeHandle
-			}
-		},
-	}
-}
-
-// newBoundNamers returns the PersistentVolumes of CSI drivers, whatever becomes of them.
-func newBoundNamers(drivers ...string) *namers {
-	n := newVolumeNamers(drivers...)
-	n.needs = func(o client.Object) string {
-		source := o.(*corev1.PersistentVolume).Spec.CSI
-		if source == nil || !slices.Contains(drivers, source.Driver) {
-			return ""
-		}
-		return source.VolumeHandle
-	}
-	return n
-}
-
-// snapshotContents is the kind of what Kubernetes has for a snapshot. A cluster may not have it.
-var snapshotContents = schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotContent"}
-
-// newSnapshotNamers returns the VolumeSnapshotContents of CSI drivers that need their snapshot.
-func newSnapshotNamers(drivers ...string) *namers {
-	return &namers{
-		kind: snapshotContents.Kind,
-		one: func() client.Object {
-			content := &unstructured.Unstructured{}
-			content.SetGroupVersionKind(snapshotContents)
-			return content
-		},
-		all: func() client.ObjectList {
-			contents := &unstructured.UnstructuredList{}
-			contents.SetGroupVersionKind(snapshotContents.GroupVersion().WithKind(snapshotContents.Kind + "List"))
-			return contents
-		},
-		needs: func(o client.Object) string {
-			content := o.(*unstructured.Unstructured).Object
-			text := func(fields ...string) string {
-				s, _, _ := unstructured.NestedString(content, fields...)
-				return s
-			}
-			if !slices.Contains(drivers, text("spec", "driver")) || o.GetDeletionTimestamp() != nil && text("spec", "deletionPolicy") == "Delete" {
-				return ""
-			}
-			if handle := text("status", "snapshotHandle"); handle != "" {
-				return handle
-			}
-			return text("spec", "source", "snapshotHandle")
-		},
-	}
+		"VolumeSnapshotContent if that is gone, and what is on %s goes then", name, s.Name, t.Ground(s.Spec.PoolName))
 }
 
 // contentName is the name that external-snapshotter gives to what it has for a snapshot that it asks for; empty

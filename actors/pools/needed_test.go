@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
@@ -79,7 +80,7 @@ func TestSnapshotThatAContentNamesIsNotDeletedByHand(t *testing.T) {
 	const name = "snapshot-00000000-1111-4222-8333-444444444444"
 	content := func(name string, spec, status map[string]any) *unstructured.Unstructured {
 		c := &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": status}}
-		c.SetGroupVersionKind(snapshotContents)
+		c.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotContent"})
 		c.SetName(name)
 		return c
 	}

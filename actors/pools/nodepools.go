@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -80,7 +81,7 @@ func (t *task) finishDisk(ctx context.Context) error {
 			t.warn(p, "NameTaken", fmt.Errorf("the Pool of the disk %s of node %s would have this name; make one by hand", t.name, work.Node))
 			return nil
 		}
-		t.note(p)
+		t.Note(p)
 		return nil
 	}
 	*p = v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PoolSpec{
@@ -172,9 +173,9 @@ func (t *task) finishLabels(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return kubernetesError(err, "remove the topology labels of disks that moved from the Node "+t.name)
+		return env.KubernetesError(err, "remove the topology labels of disks that moved from the Node "+t.name)
 	}
 	t.Log.Info("a node had topology labels of disks that other nodes have", "node", t.name, "uuids", stale)
-	t.note(node)
+	t.Note(node)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -112,7 +113,7 @@ func (t *task) finishNode(ctx context.Context) error {
 		return nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return kubernetesError(err, "read the Node "+t.name)
+		return env.KubernetesError(err, "read the Node "+t.name)
 	}
 	n := &v1alpha1.PoolNode{}
 	found, err := t.read(ctx, t.name, n)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -22,7 +23,7 @@ var errStarting = fmt.Errorf("%w: the controller is starting and reads the resou
 // snapshot and an attachment have one while they are changing. It is the supervisor's [actors.Kind],
 // and acts only in the supervisor's turn.
 type owner struct {
-	*environment
+	*env.Environment
 	supervisor *actors.Supervisor
 	index      *index
 	admission  *admission
@@ -41,11 +42,11 @@ type owner struct {
 	listed bool
 }
 
-func newOwner(env *environment) *owner {
+func newOwner(e *env.Environment) *owner {
 	known, objects := newIndex(), map[string]*v1alpha1.Pool{}
-	known.uuidOf = env.uuidOf
+	known.uuidOf = e.UUIDOf
 	return &owner{
-		environment: env, index: known, admission: newAdmission(known, objects), nodes: nodes{}, pools: objects, places: places{},
+		Environment: e, index: known, admission: newAdmission(known, objects), nodes: nodes{}, pools: objects, places: places{},
 		disks: newDisks(), claims: newClaims(), bound: newBindings(),
 	}
 }
@@ -53,8 +54,8 @@ func newOwner(env *environment) *owner {
 // Start spawns the actor of the classes, and the one that looks for volumes without a claim.
 func (o *owner) Start(s *actors.Supervisor) {
 	o.supervisor = s
-	s.Spawn(poolmessages.ClassesName, classesProps(o.environment))
-	s.Spawn(unclaimedName, unclaimedProps(o.environment))
+	s.Spawn(poolmessages.ClassesName, classesProps(o.Environment))
+	s.Spawn(unclaimedName, unclaimedProps(o.Environment))
 }
 
 // Stop has no timers to stop.
@@ -102,9 +103,9 @@ func (o *owner) Wake(messages.Request) any { return nil }
 // Props describes the actor of a pool, a volume, a snapshot or an attachment.
 func (o *owner) Props(id volume.ID, _ any) *actor.Props {
 	if kind, name := rules.SplitKey(id); kind == rules.KindPool {
-		return poolProps(o.environment, name, o.pools[name])
+		return poolProps(o.Environment, name, o.pools[name])
 	}
-	return subjectProps(o.environment, id)
+	return subjectProps(o.Environment, id)
 }
 
 // Idle forgets what was admitted for an actor that has done all that it was asked.
@@ -263,7 +264,7 @@ func (o *owner) drop(m *poolmessages.Gone) {
 	switch m.Kind {
 	case poolmessages.PoolKind:
 		delete(o.pools, m.Name)
-		o.uuids.Delete(m.Name)
+		o.UUIDs.Delete(m.Name)
 		for uuid := range o.disks.pools {
 			if o.disks.pools[uuid][m.Name] {
 				defer o.poolOfDiskGone(uuid, m.Name)
@@ -300,7 +301,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 	member := &poolmessages.PoolMember{Pool: p.Name, Class: p.Spec.ClassName, Kind: rules.KindOfPool(p)}
 	if p.Spec.Local != nil {
 		member.UUID = p.Spec.Local.UUID
-		o.uuids.Store(p.Name, member.UUID)
+		o.UUIDs.Store(p.Name, member.UUID)
 		defer o.poolOfDisk(p)
 	}
 	o.Root.Send(o.Single(poolmessages.ClassesName), member)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -108,7 +109,7 @@ func (t *task) persistentVolumeOf(ctx context.Context, v *v1alpha1.PoolVolume) (
 	if given {
 		return nil, nil
 	}
-	name, err := t.boundNamers.of(ctx, t.Resources, v.Name, v.Spec.RequestName) // a person may have made it
+	name, err := t.BoundNamers.Of(ctx, t.Resources, v.Name, v.Spec.RequestName) // a person may have made it
 	if err != nil || name == "" {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func (t *task) readNaming(ctx context.Context, name string, v *v1alpha1.PoolVolu
 	pv := &corev1.PersistentVolume{}
 	err := t.Resources.Get(ctx, client.ObjectKey{Name: name}, pv)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, kubernetesError(err, "read the PersistentVolume "+name)
+		return nil, env.KubernetesError(err, "read the PersistentVolume "+name)
 	}
 	if err != nil || !namesVolume(pv, v) {
 		return nil, nil
@@ -162,7 +163,7 @@ func (t *task) follow(ctx context.Context, v *v1alpha1.PoolVolume) error {
 // renameOwner writes into the resource of a volume whose it is, and into its comment on the array, by which a later import
 // knows it. The comment comes first: what only the resource says is not looked at again.
 func (t *task) renameOwner(ctx context.Context, v *v1alpha1.PoolVolume, has ownership) error {
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -48,7 +49,7 @@ func (p places) remember(all map[string]*v1alpha1.Pool) {
 }
 
 // alone tells whether no other Pool has the pool on the array that a probe has found.
-func (f *probe) alone(ctx context.Context, e *environment) (verdict, error) {
+func (f *probe) alone(ctx context.Context, e *env.Environment) (verdict, error) {
 	at := poolmessages.Place{IQN: f.health.IQN, PoolID: f.on.ID}
 	has, err := actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.TakePlace{Pool: f.object.Name, At: at})
 	if err != nil || has == f.object.Name {

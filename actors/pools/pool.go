@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -33,7 +34,7 @@ type (
 //
 // A restart keeps the instance. Only Receive uses the fields, so it needs no lock.
 type poolActor struct {
-	*environment
+	*env.Environment
 	name string
 	// object is the Pool, as it was seen last; ended: there is none any more.
 	object *v1alpha1.Pool
@@ -44,7 +45,7 @@ type poolActor struct {
 	// last is what the last probe that got an answer has found, client what it used.
 	last   probe
 	client array.Array
-	access Access
+	access env.Access
 	mode   array.Mode
 	// counts are the resources that it has, once counted.
 	counts  poolmessages.PoolCounts
@@ -83,12 +84,12 @@ type poolActor struct {
 	received uint64
 }
 
-func poolProps(env *environment, name string, object *v1alpha1.Pool) *actor.Props {
-	p := &poolActor{environment: env, name: name, object: object, refused: map[string]bool{}}
+func poolProps(e *env.Environment, name string, object *v1alpha1.Pool) *actor.Props {
+	p := &poolActor{Environment: e, name: name, object: object, refused: map[string]bool{}}
 	if object != nil {
 		p.remember()
 	}
-	return actor.PropsFromFunc(p.Receive, actor.WithReceiverMiddleware(actors.Recovering(env.Log), p.counting), actors.AtOnce)
+	return actor.PropsFromFunc(p.Receive, actor.WithReceiverMiddleware(actors.Recovering(e.Log), p.counting), actors.AtOnce)
 }
 
 // remember takes over what an earlier run has found.
@@ -148,19 +149,19 @@ func (p *poolActor) Receive(c actor.Context) {
 // takeOver takes over what workers have found, writes what has changed, and lets the actor end when
 // the Pool has.
 func (p *poolActor) takeOver(c actor.Context) {
-	if found, ok := take(&p.probing); ok {
+	if found, ok := env.TakeOver(&p.probing); ok {
 		p.probed(c, found)
 	}
-	if found, ok := take(&p.syncing); ok {
+	if found, ok := env.TakeOver(&p.syncing); ok {
 		p.synced(c, found)
 		if p.object.DeletionTimestamp != nil {
 			p.finalize(c)
 		}
 	}
-	if found, ok := take(&p.saving); ok {
+	if found, ok := env.TakeOver(&p.saving); ok {
 		p.saved(found)
 	}
-	if err, ok := take(&p.dropping); ok && err != nil {
+	if err, ok := env.TakeOver(&p.dropping); ok && err != nil {
 		p.Log.Error(err, "a pool that is being deleted cannot go yet", "pool", p.name)
 	}
 	if p.ended {
@@ -175,24 +176,13 @@ func (p *poolActor) takeOver(c actor.Context) {
 	}
 }
 
-// take returns what a worker has found, if it has ended.
-func take[T any](from *chan T) (found T, ok bool) {
-	select {
-	case found = <-*from: // a nil channel delivers nothing
-		*from = nil
-		return found, true
-	default:
-		return found, false
-	}
-}
-
 // work runs f in a worker; what it returns comes out of the channel, and the message tells that.
 func work[T any](p *poolActor, c actor.Context, into *chan T, ended any, f func(context.Context) T) {
 	found := make(chan T, 1)
 	root, self := c.ActorSystem().Root, c.Self()
 	err := p.Workers.Go(func() {
 		var value T
-		if err := actors.Guard(p.Log, func() error { value = f(p.ctx); return nil }); err != nil {
+		if err := actors.Guard(p.Log, func() error { value = f(p.Context); return nil }); err != nil {
 			value = failedWith[T](err)
 		}
 		found <- value

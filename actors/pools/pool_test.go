@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/testing/array/fake"
@@ -205,12 +206,12 @@ func TestOneFailedProbeIsNotUnreachable(t *testing.T) {
 // TestCallWithoutAnswerIsConfirmedByOneProbe, at once.
 func TestCallWithoutAnswerIsConfirmedByOneProbe(t *testing.T) {
 	inPools(t, func(h *testPools) { h.addPool("a", "fast") }, func(h *testPools) {
-		env := &environment{System: h.controller.System}
-		env.doubt("a", array.ErrTimeout)
+		e := &env.Environment{System: h.controller.System}
+		e.Doubt("a", array.ErrTimeout)
 		h.pass(0)
 		h.wantState("a", v1alpha1.PoolReady, "", "")
 		h.arrays["https://a"].change(func(a *testArray) { a.fails = array.ErrTimeout })
-		env.doubt("a", array.ErrTimeout)
+		e.Doubt("a", array.ErrTimeout)
 		h.pass(0)
 		h.wantState("a", v1alpha1.PoolUnreachable, v1alpha1.ConditionReachable, "Timeout")
 	})

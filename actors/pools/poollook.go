@@ -65,7 +65,7 @@ const confirmAfter = 5
 
 // probed takes over what a probe has found.
 func (p *poolActor) probed(c actor.Context, found probe) {
-	if p.ctx.Err() != nil {
+	if p.Context.Err() != nil {
 		return
 	}
 	if found.counted {
@@ -102,7 +102,7 @@ func (p *poolActor) probed(c actor.Context, found probe) {
 // failure has to be confirmed.
 func (p *poolActor) unanswered(err error) (confirm bool) {
 	p.failures++
-	if p.reachable.status == "" && errors.Is(err, array.ErrNodeAway) && time.Since(p.started) < nodesConnect {
+	if p.reachable.status == "" && errors.Is(err, array.ErrNodeAway) && time.Since(p.Started) < nodesConnect {
 		return true
 	}
 	if p.reachable.ok() && p.failures < 2 && !p.doubted {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/vpsa"
@@ -61,8 +62,8 @@ func (h *testPools) start() { h.startTold(func(*Controller) {}) }
 
 // startTold lets others tell the controller something before it knows all resources.
 func (h *testPools) startTold(tell func(*Controller)) {
-	c, err := Start(Config{
-		Resources: Resources{Client: h.kube, Events: h.events}, Connect: h.connect, Namespace: "katbox", CHAPNamespace: "katbox-chap",
+	c, err := Start(env.Config{
+		Resources: env.Resources{Client: h.kube, Events: h.events}, Connect: h.connect, Namespace: "katbox", CHAPNamespace: "katbox-chap",
 		Driver: testDriver, LocalDriver: "local.csi.katbox.io", Cluster: testCluster, ProbeInterval: testInterval, SyncInterval: 5 * time.Minute,
 		Metrics: &h.unclaimed, Log: logr.Discard(),
 	})
@@ -90,7 +91,7 @@ func (h *testPools) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (h *testPools) connect(a Access) (array.Array, error) {
+func (h *testPools) connect(a env.Access) (array.Array, error) {
 	if over := h.fakes[a.Endpoint]; over != nil {
 		return vpsa.New(vpsa.Config{Endpoint: a.Endpoint, Token: vpsa.Token(a.Token), Log: logr.Discard(), Transport: over.Transport()})
 	}
@@ -249,7 +250,7 @@ func ask[R any](h *testPools, q messages.Question[R]) (R, error) {
 
 func (h *testPools) use(pool string) (poolmessages.UsablePool, error) {
 	h.Helper()
-	return ask(h, &poolmessages.UsePool{Routing: routing(context.Background(), rules.KindPool, pool), Pool: pool})
+	return ask(h, &poolmessages.UsePool{Routing: env.RoutingTo(context.Background(), rules.KindPool, pool), Pool: pool})
 }
 
 // testArray is an array that a test can let fail.

@@ -109,7 +109,7 @@ func (p *poolActor) write(
 ) (*v1alpha1.Pool, error) {
 	next := object.DeepCopy()
 	if unprotected {
-		if err := p.protect(ctx, next); err != nil {
+		if err := p.Protect(ctx, next); err != nil {
 			return nil, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -26,7 +27,7 @@ type probe struct {
 	object *v1alpha1.Pool
 	iqn    string
 	// access and client are those of the last probe that got an answer, and of this one.
-	access Access
+	access env.Access
 	client array.Array
 	began  time.Time
 	// err is why the array gives no answer.
@@ -52,15 +53,15 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	if counts, err := actors.Ask(ctx, p.Root, p.Supervisor(), &poolmessages.CountPool{Name: p.name}); err == nil {
 		found.counts, found.counted = counts, true
 	}
-	access, err := accessOf(ctx, p.environment, asked.object)
+	access, err := accessOf(ctx, p.Environment, asked.object)
 	if err != nil && asked.client != nil && asked.object.Spec.Local == nil && !isRefused(err) {
 		access = asked.access // it is the API server that gives no answer
 	} else if err != nil {
 		found.err = err
 		return found
 	}
-	if asked.client == nil || !access.same(asked.access) {
-		if found.client, found.err = clientOf(p.environment, access); found.err != nil {
+	if asked.client == nil || !access.Same(asked.access) {
+		if found.client, found.err = clientOf(p.Environment, access); found.err != nil {
 			return found
 		}
 		found.access = access
@@ -70,14 +71,14 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	}
 	object := asked.object.DeepCopy()
 	object.Status.VPSA.IQN = asked.iqn
-	found.wants, found.known = wantsOf(ctx, p.environment, object)
+	found.wants, found.known = wantsOf(ctx, p.Environment, object)
 	if found.on, found.compatible = compatible(object, found.health, found.wants.Strict); !found.compatible.ok() {
 		return found
 	}
-	if found.compatible, found.err = found.alone(ctx, p.environment); found.err != nil || !found.compatible.ok() {
+	if found.compatible, found.err = found.alone(ctx, p.Environment); found.err != nil || !found.compatible.ok() {
 		return found
 	}
-	found.configure(ctx, p.environment)
+	found.configure(ctx, p.Environment)
 	return found
 }
 
@@ -89,7 +90,7 @@ func isRefused(err error) bool {
 
 // configure changes those settings of the array that have to be different, and keeps the nodes'
 // Secret up to date.
-func (f *probe) configure(ctx context.Context, e *environment) {
+func (f *probe) configure(ctx context.Context, e *env.Environment) {
 	name, err := saveCHAP(ctx, e, f.object.Name, f.health.CHAP)
 	if err != nil && f.configured.ok() {
 		e.Log.Error(err, "what nodes log in with cannot be kept up to date", "pool", f.object.Name)

@@ -25,7 +25,7 @@ func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	case v1alpha1.VolumeRetained, v1alpha1.VolumeDeleting:
 		return notAnymore(v)
 	}
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		t.unfinished = err
 		return err
@@ -94,7 +94,7 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool poo
 			have.Status)
 	}
 	if want := sizeFor(v); have.Size < want {
-		if look && t.early() {
+		if look && t.Early() {
 			return rules.Errorf(volume.ErrUncertain, "the copy %s may be growing on its %s, by a request of an earlier run of the controller",
 				v.Name, rules.MediumOfVolume(v))
 		}
@@ -224,7 +224,7 @@ func (t *task) finishVolume(ctx context.Context) error {
 	case err != nil || !found:
 		return err
 	}
-	t.note(v)
+	t.Note(v)
 	switch {
 	case v.DeletionTimestamp != nil:
 		return t.finishRemoval(ctx, v)

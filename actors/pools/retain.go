@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/duration"
@@ -42,7 +43,7 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 	if err != nil || lifespan <= 0 {
 		return false, err
 	}
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		return false, err
 	}
@@ -102,7 +103,7 @@ func (t *task) lifespan(ctx context.Context, v *v1alpha1.PoolVolume, said time.D
 		pv := &corev1.PersistentVolume{}
 		err := t.Resources.Get(ctx, client.ObjectKey{Name: name}, pv)
 		if client.IgnoreNotFound(err) != nil {
-			return 0, kubernetesError(err, "read the PersistentVolume "+name)
+			return 0, env.KubernetesError(err, "read the PersistentVolume "+name)
 		}
 		if err != nil || !namesVolume(pv, v) {
 			continue
@@ -148,7 +149,7 @@ func (t *task) stillClaimed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	pv := &corev1.PersistentVolume{}
 	err := t.Resources.Get(ctx, client.ObjectKey{Name: v.Spec.RequestName}, pv)
 	if client.IgnoreNotFound(err) != nil {
-		return kubernetesError(err, "read the PersistentVolume "+v.Spec.RequestName)
+		return env.KubernetesError(err, "read the PersistentVolume "+v.Spec.RequestName)
 	}
 	if err == nil && namesVolume(pv, v) && pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil {
 		return rules.Errorf(pools.ErrInUse, "volume %s was given to another claim, and its PersistentVolume %s is bound", v.Name, pv.Name)
@@ -220,7 +221,7 @@ func (t *task) comments(ctx context.Context, v *v1alpha1.PoolVolume, id string, 
 
 // finishRetained makes true what a person has changed of a retained volume: how long it is kept, or whose it is.
 func (t *task) finishRetained(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	pool, err := t.pool(ctx, v.Spec.PoolName)
+	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (t *task) newSnapshot(ctx context.Context, s *v1alpha1.PoolSnapshot, reques
 		return err
 	}
 	if rules.KindOfVolume(v) == pools.KindLocal {
-		pool, err := t.pool(ctx, v.Spec.PoolName)
+		pool, err := t.UsePool(ctx, v.Spec.PoolName)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (t *task) take(ctx context.Context, s *v1alpha1.PoolSnapshot) error {
 }
 
 func (t *task) takeOnArray(ctx context.Context, s *v1alpha1.PoolSnapshot) error {
-	pool, err := t.pool(ctx, s.Spec.PoolName)
+	pool, err := t.UsePool(ctx, s.Spec.PoolName)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (t *task) finishSnapshot(ctx context.Context) error {
 	case err != nil || !found:
 		return err
 	}
-	t.note(s)
+	t.Note(s)
 	switch {
 	case s.DeletionTimestamp != nil:
 		err := t.mayDelete(ctx, rules.KindSnapshot)
@@ -231,7 +231,7 @@ func (t *task) cleanSnapshot(ctx context.Context, s *v1alpha1.PoolSnapshot) erro
 }
 
 func (t *task) deleteSnapshotOnArray(ctx context.Context, s *v1alpha1.PoolSnapshot) error {
-	pool, err := t.pool(ctx, s.Spec.PoolName)
+	pool, err := t.UsePool(ctx, s.Spec.PoolName)
 	if err != nil {
 		return err
 	}
@@ -241,9 +241,9 @@ func (t *task) deleteSnapshotOnArray(ctx context.Context, s *v1alpha1.PoolSnapsh
 			return err
 		}
 		switch {
-		case id == "" && t.early():
+		case id == "" && t.Early():
 			return rules.Errorf(volume.ErrUncertain, "snapshot %s is not on %s, and may still be taken by a request of an "+
-				"earlier run of the controller", s.Name, t.ground(pool.Name))
+				"earlier run of the controller", s.Name, t.Ground(pool.Name))
 		case id == "":
 			return nil
 		}

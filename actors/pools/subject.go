@@ -2,11 +2,11 @@ package pools
 
 import (
 	"context"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
@@ -15,27 +15,23 @@ import (
 // subject is a volume, a snapshot or an attachment that is changing. The resource is the record: an
 // operation begins by reading it.
 type subject struct {
-	*environment
+	*env.Environment
 	// kind and name are those of the ID.
 	kind, name string
 }
 
-// longestOperation bounds an operation. It is longer than a few requests that an array takes all its time
-// for.
-const longestOperation = 10 * time.Minute
-
 // task is one operation: sequential code in a goroutine of its own.
 type task struct {
-	*environment
+	*env.Environment
 	// name is the resource's.
 	name string
 	// unfinished is why the operation has to go on later; nil when it has not.
 	unfinished error
 }
 
-func subjectProps(env *environment, id volume.ID) *actor.Props {
+func subjectProps(e *env.Environment, id volume.ID) *actor.Props {
 	kind, name := rules.SplitKey(id)
-	return env.subjects.Props(id, kind+" "+name, &subject{environment: env, kind: kind, name: name})
+	return e.Subjects.Props(id, kind+" "+name, &subject{Environment: e, kind: kind, name: name})
 }
 
 // order makes an operation of a request. same compares it with another request of its type.
@@ -50,4 +46,4 @@ func order[M interface {
 	})
 }
 
-func (s *subject) task() *task { return &task{environment: s.environment, name: s.name} }
+func (s *subject) task() *task { return &task{Environment: s.Environment, name: s.name} }

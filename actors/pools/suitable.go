@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -31,7 +32,7 @@ func (k *classes) wants(name string) (w poolmessages.ClassWants) {
 }
 
 // wantsOf asks what the class of a pool wants of it.
-func wantsOf(ctx context.Context, e *environment, p *v1alpha1.Pool) (w poolmessages.ClassWants, known bool) {
+func wantsOf(ctx context.Context, e *env.Environment, p *v1alpha1.Pool) (w poolmessages.ClassWants, known bool) {
 	w, err := actors.Ask(ctx, e.Root, e.Single(poolmessages.ClassesName), &poolmessages.WantsOfClass{Class: p.Spec.ClassName})
 	return w, err == nil
 }
@@ -60,7 +61,7 @@ func needsOfVolume(v *v1alpha1.PoolVolume) pools.Needs {
 
 // took tells the pool what its array has made of a request for a volume.
 func (t *task) took(ctx context.Context, v *v1alpha1.PoolVolume, err error) {
-	m := &poolmessages.PoolTook{Routing: routing(ctx, rules.KindPool, v.Spec.PoolName), Needs: needsOfVolume(v)}
+	m := &poolmessages.PoolTook{Routing: env.RoutingTo(ctx, rules.KindPool, v.Spec.PoolName), Needs: needsOfVolume(v)}
 	switch {
 	case rules.KindOfVolume(v) == pools.KindLocal, err != nil && (rules.IsOpen(err) || !errors.Is(err, array.ErrDeclined)):
 		return

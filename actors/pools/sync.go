@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -23,7 +24,7 @@ import (
 // believes that: a task writes the resource of a volume before the volume is made, and removes it after
 // the volume was deleted.
 type comparison struct {
-	*environment
+	*env.Environment
 	pool   *v1alpha1.Pool
 	array  array.Array
 	poolID string
@@ -77,11 +78,11 @@ func (p *poolActor) startSync(c actor.Context) {
 		return
 	}
 	x := &comparison{
-		environment: p.environment, pool: p.object, array: p.client, poolID: p.last.on.ID, refused: p.refused,
+		Environment: p.Environment, pool: p.object, array: p.client, poolID: p.last.on.ID, refused: p.refused,
 		portal: p.last.health.Portal, from: p.lookedAt,
 	}
 	work(p, c, &p.syncing, &syncEnded{}, func(ctx context.Context) synced {
-		defer p.comparisons.take(ctx)()
+		defer p.Comparisons.Take(ctx)()
 		err := x.run(ctx)
 		return synced{err: err, findings: x.findings, from: x.from, portal: x.portal, encrypts: x.encrypts, generation: x.pool.Generation}
 	})
@@ -91,7 +92,7 @@ func (p *poolActor) startSync(c actor.Context) {
 func (p *poolActor) synced(c actor.Context, s synced) {
 	p.dirty, p.lookedAt, p.encrypts = true, s.from, p.encrypts || s.encrypts
 	p.judge()
-	if p.ctx.Err() != nil || p.ended {
+	if p.Context.Err() != nil || p.ended {
 		return
 	}
 	if s.err != nil {

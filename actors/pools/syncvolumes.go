@@ -188,7 +188,7 @@ func (x *comparison) patchStatus(ctx context.Context, object, base client.Object
 		return nil
 	}
 	if err == nil {
-		x.note(object)
+		x.Note(object)
 	}
 	return err
 }

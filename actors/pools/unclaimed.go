@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -45,7 +46,7 @@ const (
 
 // unclaimed looks for volumes that have neither a claim nor a PersistentVolume.
 type unclaimed struct {
-	*environment
+	*env.Environment
 	timer *time.Timer
 }
 
@@ -56,9 +57,9 @@ type (
 	sweepEnded struct{ err error }
 )
 
-func unclaimedProps(env *environment) *actor.Props {
-	u := &unclaimed{environment: env}
-	return actor.PropsFromFunc(u.Receive, actor.WithReceiverMiddleware(actors.Recovering(env.Log)), actors.AtOnce)
+func unclaimedProps(e *env.Environment) *actor.Props {
+	u := &unclaimed{Environment: e}
+	return actor.PropsFromFunc(u.Receive, actor.WithReceiverMiddleware(actors.Recovering(e.Log)), actors.AtOnce)
 }
 
 func (u *unclaimed) Receive(c actor.Context) {
@@ -74,7 +75,7 @@ func (u *unclaimed) Receive(c actor.Context) {
 			u.after(c, sweepEvery)
 			return
 		}
-		if u.ctx.Err() == nil {
+		if u.Context.Err() == nil {
 			u.Log.Info("volumes without a claim cannot be looked for yet", "cause", m.err.Error())
 		}
 		u.after(c, sweepFirst)
@@ -94,7 +95,7 @@ func (u *unclaimed) begin(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
 	err := u.Workers.Go(func() {
 		err := actors.Guard(u.Log, func() error {
-			ctx, cancel := context.WithTimeout(u.ctx, longestOperation)
+			ctx, cancel := context.WithTimeout(u.Context, env.LongestOperation)
 			defer cancel()
 			return u.sweep(ctx)
 		})
@@ -137,7 +138,7 @@ func (u *unclaimed) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVolum
 		return list
 	}
 	hasClaim := func(o client.Object) { delete(left, string(o.GetUID())) }
-	if err := eachOf(ctx, u.Resources, poolmessages.PersistentVolumeClaimKind, claims, hasClaim); err != nil || len(left) == 0 {
+	if err := env.EachOf(ctx, u.Resources, poolmessages.PersistentVolumeClaimKind, claims, hasClaim); err != nil || len(left) == 0 {
 		return nil, err
 	}
 	named := map[string]bool{}
@@ -145,7 +146,7 @@ func (u *unclaimed) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVolum
 		named[name] = false
 	}
 	volumes := func() client.ObjectList { return &corev1.PersistentVolumeList{} }
-	if err := eachOf(ctx, u.Resources, "PersistentVolume", volumes, func(o client.Object) {
+	if err := env.EachOf(ctx, u.Resources, "PersistentVolume", volumes, func(o client.Object) {
 		// Also one of another driver, or one that is about to go: it has a name, and people find the volume by that.
 		if pv, ok := o.(*corev1.PersistentVolume); ok && pv.Spec.CSI != nil {
 			if _, ours := named[pv.Spec.CSI.VolumeHandle]; ours {
@@ -167,7 +168,7 @@ func (u *unclaimed) olderOf(ctx context.Context, names map[string]bool) ([]*v1al
 	}
 	var left []*v1alpha1.PoolVolume
 	empty := func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }
-	err := eachOf(ctx, u.Resources, "PoolVolume", empty, func(o client.Object) {
+	err := env.EachOf(ctx, u.Resources, "PoolVolume", empty, func(o client.Object) {
 		v, ok := o.(*v1alpha1.PoolVolume)
 		if _, named := names[o.GetName()]; !ok || !named || v.DeletionTimestamp != nil || v.Status.State != v1alpha1.VolumeReady ||
 			time.Since(v.CreationTimestamp.Time) < unclaimedAge {
@@ -198,13 +199,13 @@ func (u *unclaimed) tellUnclaimed(left []*v1alpha1.PoolVolume) error {
 // warnUnclaimed makes an event of each volume, one after the other.
 func (u *unclaimed) warnUnclaimed(left []*v1alpha1.PoolVolume) error {
 	for _, v := range left {
-		if err := retry.Pause(u.ctx, unclaimedPause); err != nil {
+		if err := retry.Pause(u.Context, unclaimedPause); err != nil {
 			return err
 		}
 		u.Resources.Events.Event(v, corev1.EventTypeWarning, "Unclaimed", fmt.Sprintf("its claim is gone and no PersistentVolume names it, "+
 			"so Kubernetes does not ask for its deletion; to delete it on %s, with its data, delete PoolVolume %s; to use it, make a "+
 			"PersistentVolume with the volumeHandle %[2]s",
-			u.ground(v.Spec.PoolName), v.Name))
+			u.Ground(v.Spec.PoolName), v.Name))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -158,14 +159,14 @@ func coreNode(name string) *metav1.PartialObjectMetadata {
 func (w *world) start() {
 	w.Helper()
 	w.link = &link{kubeAPI: w.api, steps: w.steps}
-	cfg := Config{
-		Resources: Resources{Client: w.link, Events: w.events}, Driver: testDriver, Cluster: "cluster", Log: logr.Discard(),
+	cfg := env.Config{
+		Resources: env.Resources{Client: w.link, Events: w.events}, Driver: testDriver, Cluster: "cluster", Log: logr.Discard(),
 		Namespace: "katbox", CHAPNamespace: "chap", Metrics: quiet{}, Settle: w.settle,
 	}
 	system := actors.NewSystem(cfg.Log, 64)
 	ctx, cancel := context.WithCancel(context.Background())
-	env := newEnvironment(ctx, system, cfg)
-	w.must(system.Start(&usablePools{owner: newOwner(env), array: w.connect(w.link), lifespan: &w.lifespan}, cfg.Metrics, nil))
+	e := env.New(ctx, system, cfg)
+	w.must(system.Start(&usablePools{owner: newOwner(e), array: w.connect(w.link), lifespan: &w.lifespan}, cfg.Metrics, nil))
 	w.Controller = &Controller{System: system, cancel: cancel}
 	w.api.watch(w.Controller)
 	w.Listed()

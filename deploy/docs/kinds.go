@@ -195,7 +195,10 @@ var kinds = []kind{
 		title: "Pools, and the controller", met: "in events and the status of Pools, PoolClasses and PoolVolumes, and in the controller's log",
 		cause: "What the resource names is not there, is another one's, or is still needed.",
 		cure:  "The message says which object to correct or to delete. `kubectl describe vpsa` shows a Pool with its conditions.",
-		from:  []string{"actors/pools", "actors/pools/rules", "internal/controller/watch", "internal/model/v1alpha1"},
+		from: []string{
+			"actors/pools", "actors/pools/env", "actors/pools/rules", "actors/pools/servers", "internal/controller/watch",
+			"internal/model/v1alpha1",
+		},
 	},
 	{
 		title: "A volume of an array is not attached", met: "in the pod's events, which the attacher writes",

@@ -1,4 +1,4 @@
-package pools
+package env
 
 import (
 	"testing"
@@ -13,18 +13,18 @@ func TestTurns(t *testing.T) {
 		waits, begun := newTurns(), time.Now()
 		var ends []func()
 		for range atOnce {
-			ends = append(ends, waits.take(t.Context()))
+			ends = append(ends, waits.Take(t.Context()))
 		}
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("the first ones waited %s", waited)
 		}
 		time.AfterFunc(time.Second, ends[0])
-		next := waits.take(t.Context())
+		next := waits.Take(t.Context())
 		if waited := time.Since(begun); waited != time.Second {
 			t.Errorf("the next one waited %s for one that took a second", waited)
 		}
 		defer next()
-		waits.take(t.Context())()
+		waits.Take(t.Context())()
 		if waited := time.Since(begun); waited != time.Second+mostWait {
 			t.Errorf("another one waited %s for those that hang", waited-time.Second)
 		}

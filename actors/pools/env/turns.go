@@ -1,4 +1,4 @@
-package pools
+package env
 
 import (
 	"context"
@@ -14,14 +14,14 @@ const (
 	mostWait = 20 * time.Second
 )
 
-// turns lets a few comparisons run at once.
-type turns chan struct{}
+// Turns lets a few comparisons run at once.
+type Turns chan struct{}
 
-func newTurns() turns { return make(turns, atOnce) }
+func newTurns() Turns { return make(Turns, atOnce) }
 
-// take waits for a turn, which ends with the returned function. It does not wait for ever: then there is
+// Take waits for a turn, which ends with the returned function. It does not wait for ever: then there is
 // one more.
-func (t turns) take(ctx context.Context) (end func()) {
+func (t Turns) Take(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithTimeout(ctx, mostWait)
 	defer cancel()
 	select {

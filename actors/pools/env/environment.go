@@ -1,6 +1,7 @@
-package pools
+package env
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/rules"
+	"github.com/katbox/katbox/actors/pools/servers"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -54,15 +56,21 @@ type Access struct {
 	PoolID string
 	// Timeout of a request; 0 leaves it to the client.
 	Timeout time.Duration
-	// disk is where the pool is, if that is on a node; then the fields above are empty.
-	disk poolmessages.DiskAt
+	// Disk is where the pool is, if that is on a node; then the fields above are empty.
+	Disk poolmessages.DiskAt
 }
 
 // String hides the token.
-func (a Access) String() string { return a.Pool + " at " + a.Endpoint + a.disk.Node }
+func (a Access) String() string { return a.Pool + " at " + a.Endpoint + a.Disk.Node }
 
 // GoString hides the token.
 func (a Access) GoString() string { return a.String() }
+
+// Same reports whether the same client reaches the array.
+func (a Access) Same(b Access) bool {
+	return a.Endpoint == b.Endpoint && a.Token == b.Token && bytes.Equal(a.CA, b.CA) && a.Insecure == b.Insecure &&
+		a.PoolID == b.PoolID && a.Timeout == b.Timeout && a.Disk == b.Disk
+}
 
 // Metrics count what happens in the pools.
 type Metrics interface {
@@ -83,8 +91,8 @@ func (c Config) drivers() []string {
 	return []string{c.Driver, c.LocalDriver}
 }
 
-// check names the first field that is missing.
-func (c Config) check() error {
+// Check names the first field that is missing.
+func (c Config) Check() error {
 	for _, field := range []struct {
 		name string
 		ok   bool
@@ -100,78 +108,91 @@ func (c Config) check() error {
 	return nil
 }
 
-// environment is what all operations and actors work with. It does not change.
-type environment struct {
+// Environment is what all operations and actors work with. It does not change.
+type Environment struct {
 	*actors.System
 	Config
-	// servers are the server records of nodes.
-	servers *servers
-	// volumeNamers and snapshotNamers are the objects of Kubernetes that need volumes and snapshots.
-	volumeNamers, snapshotNamers *namers
-	// boundNamers are all PersistentVolumes, by their volumes.
-	boundNamers *namers
-	// uuids are those of the pools on nodes, by the names of their Pools.
-	uuids sync.Map
-	// started is when the controller started.
-	started time.Time
-	// comparisons of arrays with their resources wait for one another.
-	comparisons turns
-	// ctx ends when the controller stops: operations give up then.
-	ctx context.Context
-	// subjects is what the actors of volumes, snapshots and attachments have in common.
-	subjects *actors.Subjects
+	// Servers are the server records of nodes.
+	Servers *servers.Records
+	// VolumeNamers and SnapshotNamers are the objects of Kubernetes that need volumes and snapshots.
+	VolumeNamers, SnapshotNamers *Namers
+	// BoundNamers are all PersistentVolumes, by their volumes.
+	BoundNamers *Namers
+	// UUIDs are those of the pools on nodes, by the names of their Pools.
+	UUIDs sync.Map
+	// Started is when the controller started.
+	Started time.Time
+	// Comparisons of arrays with their resources wait for one another.
+	Comparisons Turns
+	// Context ends when the controller stops: operations give up then.
+	Context context.Context
+	// Subjects is what the actors of volumes, snapshots and attachments have in common.
+	Subjects *actors.Subjects
 }
 
-func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
-	return &environment{
-		System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx,
-		volumeNamers: newVolumeNamers(cfg.drivers()...), snapshotNamers: newSnapshotNamers(cfg.drivers()...),
-		boundNamers: newBoundNamers(cfg.drivers()...),
-		subjects: &actors.Subjects{
-			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: cfg.Metrics.OperationEnded,
+// New returns what the actors of a system work with until ctx ends.
+func New(ctx context.Context, system *actors.System, cfg Config) *Environment {
+	return &Environment{
+		System: system, Config: cfg, Servers: servers.New(), Comparisons: newTurns(), Started: time.Now(), Context: ctx,
+		VolumeNamers: newVolumeNamers(cfg.drivers()...), SnapshotNamers: newSnapshotNamers(cfg.drivers()...),
+		BoundNamers: newBoundNamers(cfg.drivers()...),
+		Subjects: &actors.Subjects{
+			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: LongestOperation, Ended: cfg.Metrics.OperationEnded,
 		},
 	}
 }
 
-// early reports whether an array may still carry out requests of an earlier run. Until then it is not
+// Early reports whether an array may still carry out requests of an earlier run. Until then it is not
 // known that what such a run has begun will not come.
-func (e *environment) early() bool { return time.Since(e.started) < e.Settle }
+func (e *Environment) Early() bool { return time.Since(e.Started) < e.Settle }
 
-// note tells what a task has made of a resource, before the watch does.
-func (e *environment) note(object client.Object) {
+// Note tells what a task has made of a resource, before the watch does.
+func (e *Environment) Note(object client.Object) {
 	e.Root.Send(e.Supervisor(), &poolmessages.Seen{Object: object.DeepCopyObject().(client.Object), ByTask: true})
 }
 
-// noteGone tells that a task has deleted a resource, before the watch does.
-func (e *environment) noteGone(kind, name string) {
+// NoteGone tells that a task has deleted a resource, before the watch does.
+func (e *Environment) NoteGone(kind, name string) {
 	e.Root.Send(e.Supervisor(), &poolmessages.Gone{Kind: kind, Name: name, ByTask: true})
 }
 
-// pool returns the pool, to change something on its array. The error is [volume.ErrUnavailable] while
+// UsePool returns the pool, to change something on its array. The error is [volume.ErrUnavailable] while
 // that cannot be done, and says why.
-func (e *environment) pool(ctx context.Context, name string) (poolmessages.UsablePool, error) {
-	return actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.UsePool{Routing: routing(ctx, rules.KindPool, name), Pool: name})
+func (e *Environment) UsePool(ctx context.Context, name string) (poolmessages.UsablePool, error) {
+	return actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.UsePool{Routing: RoutingTo(ctx, rules.KindPool, name), Pool: name})
 }
 
-// doubt has the array of a pool asked how it is, because a call of it failed in this way.
-func (e *environment) doubt(pool string, err error) {
+// Doubt has the array of a pool asked how it is, because a call of it failed in this way.
+func (e *Environment) Doubt(pool string, err error) {
 	question := &poolmessages.DoubtPool{Routing: messages.Routing{ID: rules.KeyOf(rules.KindPool, pool)}, Err: err}
 	question.Prepare()
 	e.Root.Send(e.Supervisor(), question)
 }
 
-// reserve returns the pool that takes a new volume, and keeps room for it there until release.
-func (e *environment) reserve(ctx context.Context, m poolmessages.ReservePool) (poolmessages.Reservation, error) {
+// Reserve returns the pool that takes a new volume, and keeps room for it there until release.
+func (e *Environment) Reserve(ctx context.Context, m poolmessages.ReservePool) (poolmessages.Reservation, error) {
 	return actors.Ask(ctx, e.Root, e.Single(poolmessages.ClassesName), &m)
 }
 
-// release gives back what was reserved for a volume, which was made or will not be.
-func (e *environment) release(name string, made bool) {
+// Release gives back what was reserved for a volume, which was made or will not be.
+func (e *Environment) Release(name string, made bool) {
 	e.Root.Send(e.Single(poolmessages.ClassesName), &poolmessages.ReleasePool{Volume: name, Made: made})
 }
 
-// routing addresses a request.
-func routing(ctx context.Context, kind, name string) messages.Routing {
+// RoutingTo addresses a request.
+func RoutingTo(ctx context.Context, kind, name string) messages.Routing {
 	deadline, _ := ctx.Deadline()
 	return messages.Routing{ID: rules.KeyOf(kind, name), Deadline: deadline}
 }
+
+// UUIDOf returns the UUID of a pool on a node; empty for another one.
+func (e *Environment) UUIDOf(pool string) string {
+	if uuid, ok := e.UUIDs.Load(pool); ok {
+		return uuid.(string)
+	}
+	return ""
+}
+
+// LongestOperation bounds an operation. It is longer than a few requests that an array takes all its time
+// for.
+const LongestOperation = 10 * time.Minute

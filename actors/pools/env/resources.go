@@ -1,4 +1,4 @@
-package pools
+package env
 
 import (
 	"k8s.io/client-go/tools/record"
