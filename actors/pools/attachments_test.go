@@ -321,7 +321,8 @@ func TestAttachmentMadeByHandIsAdmittedToo(t *testing.T) {
 	if says := w.attachment("pvc-1", "node2").Status.Message; !strings.Contains(says, "node1") {
 		t.Errorf("the message is %q", says)
 	}
-	w.must(w.Detach(w.ctx, "pvc-1", "node2"))
+	// The task that has written Failed may not have ended yet.
+	w.must(w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "node2") }))
 	w.must(w.Detach(w.ctx, "pvc-1", "node1"))
 	// The controller was not there when they were made; the first one was to be attached already.
 	w.stop()
