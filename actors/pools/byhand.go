@@ -3,7 +3,6 @@ package pools
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/rules"
@@ -53,36 +52,6 @@ func (t *task) takeName(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return err
 	}
 	return rules.Errorf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
-}
-
-// mayFinish lets a volume that is not shared be on one node at a time, as mayAttach does. Of two
-// attachments that are not made yet, the older one goes on: the other was not admitted beside it.
-func (a *admission) mayFinish(name string) error {
-	mine := a.attachments[name]
-	if mine == nil || mine.server != "" {
-		return nil
-	}
-	beside := func(node string, shared bool) bool {
-		return node == mine.node || shared && mine.flags.Has(poolmessages.FlagShared)
-	}
-	refuse := func(node string) error {
-		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, mine.volume, node)
-	}
-	for _, other := range a.attachmentsOf[mine.volume] {
-		b := a.attachments[other]
-		switch {
-		case beside(b.node, b.flags.Has(poolmessages.FlagShared)):
-		case b.server == "" && b.flags.Has(poolmessages.FlagFailed): // it was refused
-		case b.server != "", b.created < mine.created, b.created == mine.created && other < name:
-			return refuse(b.node)
-		}
-	}
-	for _, under := range a.admitted.attaching(mine.volume) {
-		if !beside(under.node, under.shared) {
-			return refuse(under.node)
-		}
-	}
-	return nil
 }
 
 // admitted asks whether an attachment whose resource says that it is to be made may be. One that may not

@@ -21,9 +21,9 @@ func (o *owner) answerMayDelete(m *poolmessages.MayDelete) {
 	case !o.listed:
 		err = errStarting
 	case m.Kind == rules.KindVolume:
-		err = o.admission.mayRemove(m.Name)
+		err = o.admission.MayRemove(m.Name)
 	case m.Kind == rules.KindSnapshot:
-		err = o.admission.mayRemoveSnapshot(m.Name)
+		err = o.admission.MayRemoveSnapshot(m.Name)
 	case m.Kind == rules.KindNode:
 		err = o.mayForgetNode(m.Name)
 	}

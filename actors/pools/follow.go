@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/index"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -36,14 +37,14 @@ func (o *owner) claimSeen(c *metav1.PartialObjectMetadata) {
 	key := c.Namespace + "/" + c.Name
 	lifespan, invalid := rules.LifespanOf(c)
 	before, known := o.claims.said[key]
-	if lifespan == rules.NoLifespan && invalid == nil && !known && o.index.ofClaim[string(c.UID)] == "" {
+	if lifespan == rules.NoLifespan && invalid == nil && !known && o.index.OfClaim[string(c.UID)] == "" {
 		return
 	}
 	now := claimSaid{uid: string(c.UID), lifespan: lifespan}
 	if invalid != nil {
 		now.invalid = invalid.Error() // which has the beginning of the annotation alone
 	}
-	name := o.index.ofClaim[now.uid]
+	name := o.index.OfClaim[now.uid]
 	if now.invalid != "" && now != before && name != "" && o.listed {
 		(&task{Environment: o.Environment}).warn(c, "InvalidLifespan", invalid)
 	}
@@ -73,14 +74,14 @@ func (o *owner) volumeSeen(v *v1alpha1.PoolVolume) {
 
 // compareClaim lets a volume follow its claim.
 func (o *owner) compareClaim(name string, lifespan time.Duration) {
-	if v := o.index.volumes[name]; v != nil && v.lifespan != lifespan {
+	if v := o.index.Volumes[name]; v != nil && v.Lifespan != lifespan {
 		o.letFollow(name, v)
 	}
 }
 
 // letFollow lets the actor of a volume write down what has changed of its claim.
-func (o *owner) letFollow(name string, v *indexedVolume) {
-	if !v.flags.Has(poolmessages.FlagReady) || v.flags.Has(poolmessages.FlagDeleting) {
+func (o *owner) letFollow(name string, v *index.Volume) {
+	if !v.Flags.Has(poolmessages.FlagReady) || v.Flags.Has(poolmessages.FlagDeleting) {
 		return
 	}
 	id := rules.KeyOf(rules.KindVolume, name)

@@ -12,18 +12,6 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// diskKey is a disk among those of all pools: two arrays may have disks of one name.
-type diskKey struct{ pool, wwid string }
-
-// claimDisk returns the volume that has a disk.
-func (x *index) claimDisk(m *poolmessages.ClaimDisk) string {
-	key := diskKey{x.word(m.Pool), m.WWID}
-	if x.volumes[x.disks[key]] == nil { // or the one that asked for it is gone
-		x.disks[key] = m.Volume
-	}
-	return x.disks[key]
-}
-
 // judgeDisk decides whether the disk that a node has found for an attachment is the volume's.
 func (t *task) judgeDisk(ctx context.Context, a *v1alpha1.PoolAttachment) error {
 	v, err := t.usableVolume(ctx, a.Spec.VolumeName)

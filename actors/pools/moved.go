@@ -18,23 +18,16 @@ func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
 	if len(n.Spec.Addresses) == 0 {
 		return
 	}
-	before, now := o.index.nodes[n.Name], poolmessages.NodeAddress{Address: n.Spec.Addresses[0], IQN: n.Spec.IQN}
-	o.index.nodes[o.index.word(n.Name)] = now
+	before, now := o.index.Nodes[n.Name], poolmessages.NodeAddress{Address: n.Spec.Addresses[0], IQN: n.Spec.IQN}
+	o.index.Nodes[o.index.Word(n.Name)] = now
 	if now.Address == before.Address || !o.listed {
 		return
 	}
-	for name, a := range o.index.attachments {
-		if a.node == n.Name && o.index.moved(a) {
+	for name, a := range o.index.Attachments {
+		if a.Node == n.Name && o.index.Moved(a) {
 			o.goOn(rules.KeyOf(rules.KindAttachment, name))
 		}
 	}
-}
-
-// moved reports whether a volume is attached for an address that its node does not have any more.
-func (x *index) moved(a *indexedAttachment) bool {
-	address := x.nodes[a.node].Address
-	return a.address != "" && address != "" && a.address != address && a.flags.Has(poolmessages.FlagReady) &&
-		!a.flags.Has(poolmessages.FlagDeleting)
 }
 
 // nodeHasMoved is moved by what the API server says now.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/env"
+	"github.com/katbox/katbox/actors/pools/nodes"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -30,12 +31,12 @@ func (o *owner) settleDisk(uuid string) {
 
 // wantedPool decides what is to be done for the Pool of a disk. A pool with volumes keeps its class.
 func (o *owner) wantedPool(uuid string) (work poolmessages.PoolWork) {
-	node := o.disks.holder(uuid)
+	node := o.disks.Holder(uuid)
 	if node == "" {
 		return work
 	}
-	disk := o.disks.daemons[node].pools[uuid]
-	names := slices.Sorted(maps.Keys(o.disks.pools[uuid]))
+	disk := o.disks.Daemons[node].Pools[uuid]
+	names := slices.Sorted(maps.Keys(o.disks.Pools[uuid]))
 	if len(names) == 0 {
 		return poolmessages.PoolWork{Node: node, Disk: disk, Class: disk.Class}
 	}
@@ -43,11 +44,11 @@ func (o *owner) wantedPool(uuid string) (work poolmessages.PoolWork) {
 	switch {
 	case len(names) > 1, p.DeletionTimestamp != nil:
 	case p.Spec.ClassName == disk.Class:
-		delete(o.disks.told, uuid)
-	case o.index.counts(p.Name) == poolmessages.PoolCounts{}:
+		delete(o.disks.Told, uuid)
+	case o.index.Counts(p.Name) == poolmessages.PoolCounts{}:
 		return poolmessages.PoolWork{Node: node, Disk: disk, Class: disk.Class, Pool: p.Name}
-	case o.disks.told[uuid] != disk.Class:
-		o.disks.told[uuid] = disk.Class
+	case o.disks.Told[uuid] != disk.Class:
+		o.disks.Told[uuid] = disk.Class
 		o.warnPool(p.Name, "OtherClass", fmt.Sprintf("node %s wants %s in PoolClass %s; the pool has volumes, and stays in PoolClass %s",
 			node, disk.Path, disk.Class, p.Spec.ClassName))
 	}
@@ -111,14 +112,14 @@ func (t *task) changeClass(ctx context.Context, work poolmessages.PoolWork) erro
 
 // labelsSeen notes the topology labels of a node.
 func (o *owner) labelsSeen(node string, labels map[string]string) {
-	for uuid := range o.disks.labelled {
+	for uuid := range o.disks.Labelled {
 		if _, still := labels[pools.TopologyKey(uuid)]; !still {
-			out(o.disks.labelled, uuid, node)
+			nodes.Out(o.disks.Labelled, uuid, node)
 		}
 	}
 	for key := range labels {
 		if uuid, ok := pools.PoolOfKey(key); ok {
-			in(o.disks.labelled, uuid, node)
+			nodes.In(o.disks.Labelled, uuid, node)
 		}
 	}
 	o.settleLabels(node)
@@ -133,23 +134,18 @@ func (o *owner) settleLabels(node string) {
 
 // staleLabels returns the disks whose labels a node has, and that another node has.
 func (o *owner) staleLabels(node string) (stale []string) {
-	for uuid, nodes := range o.disks.labelled {
+	for uuid, nodes := range o.disks.Labelled {
 		if !nodes[node] {
 			continue
 		}
-		has := o.disks.holder(uuid)
-		if d := o.disks.daemons[node]; has == "" || has == node || d != nil && d.tells(uuid) {
+		has := o.disks.Holder(uuid)
+		if d := o.disks.Daemons[node]; has == "" || has == node || d != nil && d.Tells(uuid) {
 			continue
 		}
 		stale = append(stale, uuid)
 	}
 	slices.Sort(stale)
 	return stale
-}
-
-func (d *daemon) tells(uuid string) bool {
-	_, ok := d.pools[uuid]
-	return ok
 }
 
 // finishLabels removes the labels of disks from a node that another node has: the scheduler would place pods on both.

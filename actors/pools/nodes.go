@@ -15,9 +15,9 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// nodes are the nodes of the cluster, by name. The PoolNode of one that has left the cluster is deleted
+// clusterNodes are the nodes of the cluster, by name. The PoolNode of one that has left the cluster is deleted
 // once nothing is attached to it. Only the supervisor's turn uses it.
-type nodes map[string]nodeKnown
+type clusterNodes map[string]nodeKnown
 
 // nodeKnown says which objects there are of a node: Kubernetes' own, and ours.
 type nodeKnown struct {
@@ -52,8 +52,8 @@ func (o *owner) nodeOf(m *poolmessages.Gone) string {
 	case poolmessages.NodeKind, poolmessages.PoolNodeKind:
 		return m.Name
 	case poolmessages.PoolAttachmentKind:
-		if a := o.index.attachments[m.Name]; a != nil {
-			return a.node
+		if a := o.index.Attachments[m.Name]; a != nil {
+			return a.Node
 		}
 	}
 	return ""
@@ -71,7 +71,7 @@ func (o *owner) nodeGone(m *poolmessages.Gone, node string) {
 		o.labelsSeen(m.Name, nil)
 	case poolmessages.PoolNodeKind:
 		n.ours, n.version = false, 0
-		delete(o.index.nodes, node)
+		delete(o.index.Nodes, node)
 	}
 	if n == (nodeKnown{}) {
 		delete(o.nodes, node)
@@ -94,7 +94,7 @@ func (o *owner) mayForgetNode(node string) error {
 	if n := o.nodes[node]; n.core || !n.ours {
 		return rules.ErrNodeStays
 	}
-	return o.admission.mayForgetNode(node)
+	return o.admission.MayForgetNode(node)
 }
 
 // finishNode deletes a PoolNode whose node has left the cluster. The node may be back by now, so the API

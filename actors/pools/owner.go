@@ -9,6 +9,8 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/env"
+	"github.com/katbox/katbox/actors/pools/index"
+	"github.com/katbox/katbox/actors/pools/nodes"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -25,15 +27,15 @@ var errStarting = fmt.Errorf("%w: the controller is starting and reads the resou
 type owner struct {
 	*env.Environment
 	supervisor *actors.Supervisor
-	index      *index
-	admission  *admission
+	index      *index.Index
+	admission  *index.Admission
 	// pools are the Pools, as they were seen last.
 	pools map[string]*v1alpha1.Pool
-	nodes nodes
+	nodes clusterNodes
 	// places are the pools on arrays, with the Pool that has each.
-	places places
+	places nodes.Places
 	// disks are those of nodes.
-	disks *disks
+	disks *nodes.Disks
 	// bound are PersistentVolumes whose claims the resources of their volumes do not name.
 	bound bindings
 	// claims are those with something to say of their volumes.
@@ -43,11 +45,12 @@ type owner struct {
 }
 
 func newOwner(e *env.Environment) *owner {
-	known, objects := newIndex(), map[string]*v1alpha1.Pool{}
-	known.uuidOf = e.UUIDOf
+	known, objects := index.New(), map[string]*v1alpha1.Pool{}
+	known.UUIDOf = e.UUIDOf
 	return &owner{
-		Environment: e, index: known, admission: newAdmission(known, objects), nodes: nodes{}, pools: objects, places: places{},
-		disks: newDisks(), claims: newClaims(), bound: newBindings(),
+		Environment: e, index: known, admission: index.NewAdmission(known, objects), nodes: clusterNodes{}, pools: objects,
+		places: nodes.Places{},
+		disks:  nodes.NewDisks(), claims: newClaims(), bound: newBindings(),
 	}
 }
 
@@ -77,10 +80,10 @@ func (o *owner) Asked(m messages.Request) bool {
 		_, name := rules.SplitKey(m.ID)
 		return o.askedPool(m, name)
 	}
-	if o.admission.isElsewhere(m) {
+	if o.admission.IsElsewhere(m) {
 		return true
 	}
-	if err := o.admission.admit(m); err != nil {
+	if err := o.admission.Admit(m); err != nil {
 		m.Fail(err)
 		o.settle(m.Route().ID)
 		return true
@@ -90,7 +93,7 @@ func (o *owner) Asked(m messages.Request) bool {
 
 // askedPool refuses what is asked of a pool that there is not.
 func (o *owner) askedPool(m messages.Request, name string) bool {
-	if p := o.index.pools[name]; p == nil || !p.known {
+	if p := o.index.Pools[name]; p == nil || !p.Known {
 		m.Fail(rules.UnknownPool(name))
 		return true
 	}
@@ -111,7 +114,7 @@ func (o *owner) Props(id volume.ID, _ any) *actor.Props {
 // Idle forgets what was admitted for an actor that has done all that it was asked.
 func (o *owner) Idle(id volume.ID, state any) {
 	if received, ok := state.(actors.Resting); ok && uint64(received) == o.supervisor.Sent(id) {
-		o.admission.end(id)
+		o.admission.End(id)
 	}
 }
 
@@ -131,7 +134,7 @@ func (o *owner) Sleep(id volume.ID, _ any) {
 		// A person may have deleted the resource while the last task ran.
 		if kind == rules.KindVolume && o.claims.behind[name] {
 			o.catchUp(name)
-		} else if id, ok := o.index.unfinished(resourceOf[kind], name); ok {
+		} else if id, ok := o.index.Unfinished(resourceOf[kind], name); ok {
 			o.goOn(id)
 		}
 	}
@@ -144,7 +147,7 @@ var resourceOf = map[string]string{rules.KindVolume: poolmessages.PoolVolumeKind
 // settle forgets what was admitted for a resource without an actor.
 func (o *owner) settle(id volume.ID) {
 	if !o.supervisor.IsAwake(id) {
-		o.admission.end(id)
+		o.admission.End(id)
 	}
 }
 
@@ -158,9 +161,9 @@ func (o *owner) Receive(c actor.Context) {
 	case *poolmessages.Listed:
 		o.begin()
 	case *poolmessages.CountPool:
-		m.Send(o.index.counts(m.Name), nil)
+		m.Send(o.index.Counts(m.Name), nil)
 	case *poolmessages.ListPool:
-		m.Send(o.index.contents(m.Name), nil)
+		m.Send(o.index.Contents(m.Name), nil)
 	case *poolmessages.NodePools:
 		o.toldOf(m)
 	case *poolmessages.NodeAway:
@@ -168,7 +171,7 @@ func (o *owner) Receive(c actor.Context) {
 	case *poolmessages.WarnPool:
 		o.warnPool(m.Pool, m.Reason, m.Text)
 	case *poolmessages.FindDisk:
-		m.Send(o.disks.find(m.UUID, m.Last))
+		m.Send(o.disks.Find(m.UUID, m.Last))
 	case *poolmessages.WantedPool:
 		m.Send(o.wantedPool(m.UUID), nil)
 	case *poolmessages.StaleLabels:
@@ -178,30 +181,30 @@ func (o *owner) Receive(c actor.Context) {
 	case *poolmessages.MayDelete:
 		o.answerMayDelete(m)
 	case *poolmessages.FindRequested:
-		m.Send(o.index.requested[m.Request], nil)
+		m.Send(o.index.Requested[m.Request], nil)
 	case *poolmessages.ListClaimed:
 		if o.answers(m) {
-			m.Send(o.index.claimedPage(m.After), nil)
+			m.Send(o.index.ClaimedPage(m.After), nil)
 		}
 	case *poolmessages.ListRetained:
-		m.Send(o.index.retainedOf(m.Namespace), nil)
+		m.Send(o.index.RetainedOf(m.Namespace), nil)
 	case *poolmessages.ClaimDisk:
 		if o.answers(m) {
-			m.Send(o.index.claimDisk(m), nil)
+			m.Send(o.index.ClaimDisk(m), nil)
 		}
 	case *poolmessages.MayAttach:
-		m.Send(struct{}{}, o.admission.mayFinish(m.Attachment))
+		m.Send(struct{}{}, o.admission.MayFinish(m.Attachment))
 	case *poolmessages.FindVolume:
 		if o.answers(m) {
-			o.admission.find(m)
+			o.admission.Find(m)
 		}
 	case *poolmessages.ListVolumes:
 		if o.answers(m) {
-			m.Send(o.index.volumePage(m.Kind, m.Page), nil)
+			m.Send(o.index.VolumePage(m.Kind, m.Page), nil)
 		}
 	case *poolmessages.ListSnapshots:
 		if o.answers(m) {
-			m.Send(o.index.snapshotPage(m.Kind, m.Selection, m.Page), nil)
+			m.Send(o.index.SnapshotPage(m.Kind, m.Selection, m.Page), nil)
 		}
 	default:
 		actors.IgnoreLifecycle(o.Log, c)
@@ -228,7 +231,7 @@ func (o *owner) see(m *poolmessages.Seen) {
 	}
 	o.nodeSeen(m.Object)
 	retained := o.isRetained(m.Object)
-	if !o.index.see(m) {
+	if !o.index.See(m) {
 		return
 	}
 	switch object := m.Object.(type) {
@@ -243,7 +246,7 @@ func (o *owner) see(m *poolmessages.Seen) {
 		o.lookAtClass(object)
 		return
 	}
-	if id, ok := o.index.unfinished(rules.ResourceKind(m.Object), m.Object.GetName()); ok {
+	if id, ok := o.index.Unfinished(rules.ResourceKind(m.Object), m.Object.GetName()); ok {
 		o.goOn(id)
 	}
 }
@@ -259,18 +262,18 @@ func (o *owner) drop(m *poolmessages.Gone) {
 		return
 	}
 	node := o.nodeOf(m)
-	pool := o.index.drop(m)
+	pool := o.index.Drop(m)
 	o.nodeGone(m, node)
 	switch m.Kind {
 	case poolmessages.PoolKind:
 		delete(o.pools, m.Name)
 		o.UUIDs.Delete(m.Name)
-		for uuid := range o.disks.pools {
-			if o.disks.pools[uuid][m.Name] {
+		for uuid := range o.disks.Pools {
+			if o.disks.Pools[uuid][m.Name] {
 				defer o.poolOfDiskGone(uuid, m.Name)
 			}
 		}
-		o.places.leave(m.Name)
+		o.places.Leave(m.Name)
 		o.supervisor.Tell(rules.KeyOf(rules.KindPool, m.Name), &poolmessages.PoolEnds{})
 		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.PoolGone{Name: m.Name})
 	case poolmessages.PoolClassKind:
@@ -286,7 +289,7 @@ func (o *owner) drop(m *poolmessages.Gone) {
 			o.settleDisk(p.Spec.Local.UUID)
 		}
 		if p := o.pools[pool]; p != nil && p.DeletionTimestamp != nil {
-			o.supervisor.Tell(rules.KeyOf(rules.KindPool, pool), &poolmessages.PoolCountsChanged{Counts: o.index.counts(pool)})
+			o.supervisor.Tell(rules.KeyOf(rules.KindPool, pool), &poolmessages.PoolCountsChanged{Counts: o.index.Counts(pool)})
 		}
 	}
 }
@@ -306,7 +309,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 	}
 	o.Root.Send(o.Single(poolmessages.ClassesName), member)
 	if id := rules.KeyOf(rules.KindPool, p.Name); o.supervisor.IsAwake(id) {
-		o.supervisor.Tell(id, &poolmessages.PoolSeen{Object: p, Counts: o.index.counts(p.Name)})
+		o.supervisor.Tell(id, &poolmessages.PoolSeen{Object: p, Counts: o.index.Counts(p.Name)})
 	} else {
 		o.wakePool(p.Name)
 	}
@@ -315,7 +318,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 // wakePool starts the actor of a pool.
 func (o *owner) wakePool(name string) {
 	if p := o.pools[name]; p != nil && o.listed {
-		o.supervisor.Wake(rules.KeyOf(rules.KindPool, name), nil, &poolmessages.PoolSeen{Object: p, Counts: o.index.counts(p.Name)})
+		o.supervisor.Wake(rules.KeyOf(rules.KindPool, name), nil, &poolmessages.PoolSeen{Object: p, Counts: o.index.Counts(p.Name)})
 	}
 }
 
@@ -326,11 +329,11 @@ func (o *owner) begin() {
 	}
 	o.listed = true
 	o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.Listed{})
-	o.places.remember(o.pools)
+	o.places.Remember(o.pools)
 	for name := range o.pools {
 		o.wakePool(name)
 	}
-	for _, id := range o.index.allUnfinished() {
+	for _, id := range o.index.AllUnfinished() {
 		o.goOn(id)
 	}
 	for name := range o.claims.behind {
@@ -349,40 +352,4 @@ func (o *owner) goOn(id volume.ID) {
 	if o.listed && !o.supervisor.IsAwake(id) {
 		o.supervisor.Wake(id, nil, &messages.Resume{})
 	}
-}
-
-// unfinished reports whether something is left to do for a resource.
-func (x *index) unfinished(kind, name string) (volume.ID, bool) {
-	switch kind {
-	case poolmessages.PoolVolumeKind:
-		v := x.volumes[name]
-		return rules.KeyOf(rules.KindVolume, name), v != nil && v.flags.Has(poolmessages.FlagUnfinished)
-	case poolmessages.PoolSnapshotKind:
-		s := x.snapshots[name]
-		return rules.KeyOf(rules.KindSnapshot, name), s != nil && s.flags.Has(poolmessages.FlagUnfinished)
-	case poolmessages.PoolAttachmentKind:
-		a := x.attachments[name]
-		return rules.KeyOf(rules.KindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a))
-	}
-	return "", false
-}
-
-// allUnfinished returns all resources with something left to do.
-func (x *index) allUnfinished() (ids []volume.ID) {
-	for name, v := range x.volumes {
-		if v.flags.Has(poolmessages.FlagUnfinished) {
-			ids = append(ids, rules.KeyOf(rules.KindVolume, name))
-		}
-	}
-	for name, s := range x.snapshots {
-		if s.flags.Has(poolmessages.FlagUnfinished) {
-			ids = append(ids, rules.KeyOf(rules.KindSnapshot, name))
-		}
-	}
-	for name, a := range x.attachments {
-		if a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a) {
-			ids = append(ids, rules.KeyOf(rules.KindAttachment, name))
-		}
-	}
-	return ids
 }

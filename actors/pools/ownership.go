@@ -228,12 +228,12 @@ func (o *owner) boundSeen(pv *corev1.PersistentVolume) {
 // compareBound lets a volume follow its PersistentVolume.
 func (o *owner) compareBound(name string) {
 	pv, waits := o.bound.by[name]
-	v := o.index.volumes[name]
+	v := o.index.Volumes[name]
 	if !waits || v == nil {
 		return
 	}
 	switch of := o.bound.of[pv]; {
-	case v.claim == of.claim || v.flags.Has(poolmessages.FlagExternal):
+	case v.Claim == of.claim || v.Flags.Has(poolmessages.FlagExternal):
 		o.bound.drop(pv)
 	case !of.tried:
 		o.letFollow(name, v)

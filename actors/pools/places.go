@@ -1,22 +1,13 @@
 package pools
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/env"
-	"github.com/katbox/katbox/actors/pools/rules"
-	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
-
-// places are the pools on arrays, with the name of the Pool that has each. A second Pool of the same would count
-// the same room again, and import the same volumes.
-type places map[poolmessages.Place]string
 
 // takePlace decides in the supervisor's turn.
 func (o *owner) takePlace(m *poolmessages.TakePlace) string {
@@ -24,28 +15,10 @@ func (o *owner) takePlace(m *poolmessages.TakePlace) string {
 		return has
 	}
 	if o.pools[m.Pool] != nil {
-		o.places.leave(m.Pool)
+		o.places.Leave(m.Pool)
 		o.places[m.At] = m.Pool
 	}
 	return m.Pool
-}
-
-// leave gives up the place of a Pool.
-func (p places) leave(pool string) {
-	maps.DeleteFunc(p, func(_ poolmessages.Place, has string) bool { return has == pool })
-}
-
-// remember takes over what an earlier run has found. Of two Pools of one place the older one has it.
-func (p places) remember(all map[string]*v1alpha1.Pool) {
-	older := func(a, b *v1alpha1.Pool) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	}
-	for _, one := range slices.SortedFunc(maps.Values(all), older) {
-		at := rules.PlaceOf(one)
-		if at.IQN != "" && at.PoolID != "" && p[at] == "" {
-			p[at] = one.Name
-		}
-	}
 }
 
 // alone tells whether no other Pool has the pool on the array that a probe has found.

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/actors/pools/nodes"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -52,8 +53,8 @@ func TestTwoPoolsOfOneArrayPoolFromBefore(t *testing.T) {
 	} {
 		all[p.Name] = p
 	}
-	got := places{}
-	got.remember(all)
+	got := nodes.Places{}
+	got.Remember(all)
 	if len(got) != 3 || got[poolmessages.Place{IQN: "one", PoolID: "pool-1"}] != "b" ||
 		got[poolmessages.Place{IQN: "one", PoolID: "pool-2"}] != "d" || got[poolmessages.Place{IQN: "two", PoolID: "pool-1"}] != "e" {
 		t.Errorf("the places are %v", got)

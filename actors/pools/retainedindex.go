@@ -1,10 +1,6 @@
 package pools
 
 import (
-	"cmp"
-	"slices"
-	"strings"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors/pools/rules"
@@ -12,81 +8,14 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// pastOf reads what a volume was; nil for one whose first claim it is of.
-func (x *index) pastOf(o *v1alpha1.PoolVolume) *poolmessages.Past {
-	before := rules.FormerOf(o)
-	switch {
-	case o.Spec.ClaimRef == nil:
-		return nil
-	case before != nil && before.Claim != nil:
-		return &poolmessages.Past{
-			Namespace: x.word(o.Spec.ClaimRef.Namespace), NamespaceUID: x.word(string(o.Spec.ClaimRef.NamespaceUID)),
-			Claim: strings.Clone(before.Claim.Name), ClaimUID: strings.Clone(string(before.Claim.UID)), Given: true, To: o.Spec.ClaimRef.Name,
-		}
-	case rules.IsKept(o) && o.Status.RetainedSince != nil && o.Status.RetainedUntil != nil:
-		c := o.Spec.ClaimRef
-		return &poolmessages.Past{
-			Namespace: x.word(c.Namespace), NamespaceUID: x.word(string(c.NamespaceUID)), Claim: c.Name, ClaimUID: string(c.UID),
-			Since: o.Status.RetainedSince.Time, Until: o.Status.RetainedUntil.Time,
-		}
-	}
-	return nil
-}
-
-// enterAfterlife notes whose a volume is, and was.
-func (x *index) enterAfterlife(name string, v *indexedVolume) {
-	if v.claim != "" {
-		x.ofClaim[v.claim] = name
-	}
-	if v.request != "" {
-		x.requested[v.request] = name
-	}
-	if v.past != nil {
-		x.retained[name] = v
-	}
-	if v.flags.Has(poolmessages.FlagRetained) {
-		c := &x.pool(v.pool).counts
-		c.RetainedVolumes, c.Retained = c.RetainedVolumes+1, c.Retained+v.size
-	}
-}
-
-// leaveAfterlife takes back what enterAfterlife has noted.
-func (x *index) leaveAfterlife(name string, v *indexedVolume) {
-	if x.ofClaim[v.claim] == name {
-		delete(x.ofClaim, v.claim)
-	}
-	if x.requested[v.request] == name {
-		delete(x.requested, v.request)
-	}
-	delete(x.retained, name)
-	if v.flags.Has(poolmessages.FlagRetained) {
-		c := &x.pool(v.pool).counts
-		c.RetainedVolumes, c.Retained = c.RetainedVolumes-1, c.Retained-v.size
-	}
-}
-
-// retainedOf returns those of a namespace, the one first that was retained last.
-func (x *index) retainedOf(namespace string) (all []poolmessages.RetainedVolume) {
-	for name, v := range x.retained {
-		if v.past.Namespace == namespace {
-			all = append(all, poolmessages.RetainedVolume{Past: *v.past, Name: name, Pool: v.pool, Class: v.class, Size: v.size, Version: v.version})
-		}
-	}
-	slices.SortFunc(all, func(a, b poolmessages.RetainedVolume) int {
-		// Times are in seconds. Of one second that is the later one which was written later.
-		return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(b.Version, a.Version), cmp.Compare(a.Name, b.Name))
-	})
-	return all
-}
-
 // isRetained reports whether the index knows a volume as retained.
 func (o *owner) isRetained(object client.Object) bool {
 	v, ok := object.(*v1alpha1.PoolVolume)
 	if !ok {
 		return false
 	}
-	known := o.index.volumes[v.Name]
-	return known != nil && known.flags.Has(poolmessages.FlagRetained)
+	known := o.index.Volumes[v.Name]
+	return known != nil && known.Flags.Has(poolmessages.FlagRetained)
 }
 
 // tellRetention tells the classes of a volume that is retained, or was until now.

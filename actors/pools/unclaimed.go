@@ -15,7 +15,6 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/env"
-	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -208,28 +207,4 @@ func (u *unclaimed) warnUnclaimed(left []*v1alpha1.PoolVolume) error {
 			u.Ground(v.Spec.PoolName), v.Name))
 	}
 	return nil
-}
-
-// sweepPage is how many volumes the supervisor tells of in one turn.
-const sweepPage = 1000
-
-// claimedPage answers [ListClaimed].
-func (x *index) claimedPage(last string) poolmessages.ClaimedPage {
-	page := poolmessages.ClaimedPage{ByClaim: map[string]string{}}
-	names := after(&x.volumeNames, x.volumes, last)
-	if len(names) > sweepPage {
-		names = names[:sweepPage]
-		page.Last = names[sweepPage-1]
-	}
-	for _, name := range names {
-		v := x.volumes[name]
-		if !v.flags.Has(poolmessages.FlagReady) || v.flags&(poolmessages.FlagExternal|poolmessages.FlagDeleting|poolmessages.FlagRetained) != 0 {
-			continue
-		}
-		// A claim that was gone before its volume was made is known by the name alone.
-		if uid := cmp.Or(v.claim, rules.UIDPattern.FindString(cmp.Or(v.request, name))); uid != "" {
-			page.ByClaim[uid] = name
-		}
-	}
-	return page
 }

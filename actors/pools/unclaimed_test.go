@@ -2,7 +2,6 @@ package pools
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // wantUnclaimed fails the test unless these volumes were told of since the last time.
@@ -133,22 +131,4 @@ func TestManyLeftBehind(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestUnclaimedPages: all volumes are asked for, in several turns.
-func TestUnclaimedPages(t *testing.T) {
-	x := newIndex()
-	for i := range 2*sweepPage + 1 {
-		name := fmt.Sprintf("v%05d", i)
-		x.volumes[name] = &indexedVolume{flags: poolmessages.FlagReady, claim: "uid-" + name}
-	}
-	found, pages := map[string]string{}, 0
-	for last := ""; pages == 0 || last != ""; pages++ {
-		page := x.claimedPage(last)
-		maps.Copy(found, page.ByClaim)
-		last = page.Last
-	}
-	if len(found) != 2*sweepPage+1 || pages != 3 {
-		t.Errorf("%d volumes in %d pages", len(found), pages)
-	}
 }

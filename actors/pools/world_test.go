@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -268,6 +270,17 @@ func (w *world) create(name string, size int64, block bool) pools.Volume {
 
 func newVolume(name string, size int64, block bool) pools.NewVolume {
 	return pools.NewVolume{Name: name, Required: size * gib, Block: block, Claim: pools.Claim{Namespace: "ns", Name: name}}
+}
+
+// aVolume is the resource of a volume that is Ready.
+func aVolume(name, pool string, version int) *v1alpha1.PoolVolume {
+	return &v1alpha1.PoolVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(version)},
+		Spec: v1alpha1.PoolVolumeSpec{
+			ClassName: "fast", PoolName: pool, Size: resource.MustParse("1Gi"), VolumeMode: v1alpha1.Filesystem, Protocol: v1alpha1.NFS,
+		},
+		Status: v1alpha1.PoolVolumeStatus{State: v1alpha1.VolumeReady, ID: "volume-" + name, Capacity: resource.MustParse("1Gi")},
+	}
 }
 
 // on tells what is on the array.

@@ -178,7 +178,7 @@ var kinds = []kind{
 		from: []string{
 			"internal/controller/csi", "internal/model/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
 			"actors/pools/compare.go",
-			"actors/pools/provision.go", "actors/pools/classes.go", "actors/pools/admission.go", "actors/pools/grow.go",
+			"actors/pools/provision.go", "actors/pools/classes.go", "actors/pools/index/admission.go", "actors/pools/grow.go",
 		},
 	},
 	{
@@ -196,8 +196,8 @@ var kinds = []kind{
 		cause: "What the resource names is not there, is another one's, or is still needed.",
 		cure:  "The message says which object to correct or to delete. `kubectl describe vpsa` shows a Pool with its conditions.",
 		from: []string{
-			"actors/pools", "actors/pools/env", "actors/pools/rules", "actors/pools/servers", "internal/controller/watch",
-			"internal/model/v1alpha1",
+			"actors/pools", "actors/pools/env", "actors/pools/index", "actors/pools/nodes", "actors/pools/rules", "actors/pools/servers",
+			"internal/controller/watch", "internal/model/v1alpha1",
 		},
 	},
 	{

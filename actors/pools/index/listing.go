@@ -1,4 +1,4 @@
-package pools
+package index
 
 import (
 	"cmp"
@@ -6,18 +6,19 @@ import (
 	"slices"
 	"time"
 
+	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// find answers for one volume.
-func (a *admission) find(m *poolmessages.FindVolume) {
+// Find answers for one volume.
+func (a *Admission) Find(m *poolmessages.FindVolume) {
 	if a.noVolume(m, m.Name, m.Kind) {
 		return
 	}
-	v := a.volumes[m.Name]
-	if v != nil && v.flags.Has(poolmessages.FlagRetained) {
+	v := a.Volumes[m.Name]
+	if v != nil && v.Flags.Has(poolmessages.FlagRetained) {
 		m.Fail(fmt.Errorf("%w: volume %s is retained, because its claim was deleted", volume.ErrNotFound, m.Name))
 		return
 	}
@@ -35,31 +36,31 @@ func (a *admission) find(m *poolmessages.FindVolume) {
 }
 
 // describe returns a volume as those who ask know it.
-func (x *index) describe(name string, v *indexedVolume) pools.Volume {
+func (x *Index) describe(name string, v *Volume) pools.Volume {
 	found := pools.Volume{
-		ID: name, Size: v.size, Class: v.class, Pool: v.pool, Block: v.flags.Has(poolmessages.FlagBlock), Protocol: pools.NFS, FSType: v.fsType,
+		ID: name, Size: v.size, Class: v.class, Pool: v.pool, Block: v.Flags.Has(poolmessages.FlagBlock), Protocol: pools.NFS, FSType: v.fsType,
 	}
 	switch {
-	case v.flags.Has(poolmessages.FlagISCSI):
+	case v.Flags.Has(poolmessages.FlagISCSI):
 		found.Protocol = pools.ISCSI
-	case v.flags.Has(poolmessages.FlagLocal):
-		found.Protocol, found.On = pools.Local, x.uuidOf(v.pool)
+	case v.Flags.Has(poolmessages.FlagLocal):
+		found.Protocol, found.On = pools.Local, x.UUIDOf(v.pool)
 	}
 	if v.source != nil {
 		found.Source = *v.source
 	}
 	for _, a := range x.attachmentsOf[name] {
-		found.Nodes = append(found.Nodes, x.attachments[a].node)
+		found.Nodes = append(found.Nodes, x.Attachments[a].Node)
 	}
 	slices.Sort(found.Nodes)
 	return found
 }
 
-// volumePage returns a page of those volumes of a kind that there are on arrays.
-func (x *index) volumePage(kind pools.Kind, page pools.Page) (got poolmessages.VolumePage) {
-	for _, name := range after(&x.volumeNames, x.volumes, page.After) {
-		v := x.volumes[name]
-		if v.id == "" || kind != "" && v.kind() != kind || v.flags.Has(poolmessages.FlagRetained) {
+// VolumePage returns a page of those volumes of a kind that there are on arrays.
+func (x *Index) VolumePage(kind pools.Kind, page pools.Page) (got poolmessages.VolumePage) {
+	for _, name := range after(&x.volumeNames, x.Volumes, page.After) {
+		v := x.Volumes[name]
+		if v.id == "" || kind != "" && v.kind() != kind || v.Flags.Has(poolmessages.FlagRetained) {
 			continue
 		}
 		if page.Limit > 0 && len(got.Volumes) == page.Limit {
@@ -72,15 +73,15 @@ func (x *index) volumePage(kind pools.Kind, page pools.Page) (got poolmessages.V
 }
 
 // kindOfSnapshot is the kind of the pool that a snapshot is in: that of its volume, which it keeps.
-func (x *index) kindOfSnapshot(s *indexedSnapshot) pools.Kind {
-	if v := x.volumes[s.volume]; v != nil {
+func (x *Index) kindOfSnapshot(s *Snapshot) pools.Kind {
+	if v := x.Volumes[s.volume]; v != nil {
 		return v.kind()
 	}
 	return pools.KindArray
 }
 
-// snapshotPage returns a page of those snapshots of a kind that there are on arrays.
-func (x *index) snapshotPage(kind pools.Kind, which pools.SnapshotSelection, page pools.Page) (got poolmessages.SnapshotPage) {
+// SnapshotPage returns a page of those snapshots of a kind that there are on arrays.
+func (x *Index) SnapshotPage(kind pools.Kind, which pools.SnapshotSelection, page pools.Page) (got poolmessages.SnapshotPage) {
 	candidates := after(&x.snapshotNames, x.snapshots, page.After)
 	switch {
 	case which.ID != "":
@@ -111,4 +112,28 @@ func only(name, after string) []string {
 		return nil
 	}
 	return []string{name}
+}
+
+// sweepPage is how many volumes the supervisor tells of in one turn.
+const sweepPage = 1000
+
+// ClaimedPage answers [ListClaimed].
+func (x *Index) ClaimedPage(last string) poolmessages.ClaimedPage {
+	page := poolmessages.ClaimedPage{ByClaim: map[string]string{}}
+	names := after(&x.volumeNames, x.Volumes, last)
+	if len(names) > sweepPage {
+		names = names[:sweepPage]
+		page.Last = names[sweepPage-1]
+	}
+	for _, name := range names {
+		v := x.Volumes[name]
+		if !v.Flags.Has(poolmessages.FlagReady) || v.Flags&(poolmessages.FlagExternal|poolmessages.FlagDeleting|poolmessages.FlagRetained) != 0 {
+			continue
+		}
+		// A claim that was gone before its volume was made is known by the name alone.
+		if uid := cmp.Or(v.Claim, rules.UIDPattern.FindString(cmp.Or(v.request, name))); uid != "" {
+			page.ByClaim[uid] = name
+		}
+	}
+	return page
 }

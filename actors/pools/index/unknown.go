@@ -1,4 +1,4 @@
-package pools
+package index
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ const unreachableFor = time.Hour
 
 // mayBeUnknown returns an error while an array may have what no resource tells of: resources may be lost,
 // and the import makes them again. Until each pool was imported once, what is unknown is not gone.
-func (a *admission) mayBeUnknown(what string) error {
+func (a *Admission) mayBeUnknown(what string) error {
 	for _, name := range slices.Sorted(maps.Keys(a.objects)) {
 		p := a.objects[name]
 		if p.DeletionTimestamp == nil && p.Status.LastSyncTime == nil && !givenUp(p) {

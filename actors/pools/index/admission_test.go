@@ -1,4 +1,4 @@
-package pools
+package index
 
 import (
 	"errors"
@@ -91,16 +91,16 @@ func TestWhatMayBeDone(t *testing.T) {
 		{"grow what there is not", nil, nil, grow, volume.ErrNotFound},
 		{"grow what is to be deleted", []*poolmessages.Seen{{Object: going}}, nil, grow, volume.ErrBusy},
 	} {
-		o := newAdmission(newIndex(), nil)
+		o := NewAdmission(New(), nil)
 		for _, m := range tc.there {
-			o.see(m)
+			o.See(m)
 		}
 		for _, m := range tc.under {
-			if err := o.admit(m); err != nil {
+			if err := o.Admit(m); err != nil {
 				t.Errorf("%s: what is under way: %v", tc.name, err)
 			}
 		}
-		if err := o.admit(tc.asked); !errors.Is(err, tc.want) {
+		if err := o.Admit(tc.asked); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
 	}
@@ -133,15 +133,15 @@ func TestAttachmentThatNoCallHasAskedFor(t *testing.T) {
 		"a call":            {[]*poolmessages.Seen{with(b, "", "", 1)}, []messages.Request{askAttach("a", false)}, pools.ErrInUse},
 		"a call for itself": {[]*poolmessages.Seen{with(b, "", "", 1)}, []messages.Request{askAttach("b", false)}, nil},
 	} {
-		o := newAdmission(newIndex(), nil)
+		o := NewAdmission(New(), nil)
 		for _, under := range tc.under { // it was let through before the other one was seen
 			op, _ := o.judge(under)
 			o.admitted.add(under.Route().ID, op)
 		}
 		for _, s := range tc.there {
-			o.see(s)
+			o.See(s)
 		}
-		if err := o.mayFinish("v.b"); !errors.Is(err, tc.want) {
+		if err := o.MayFinish("v.b"); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
 		}
 	}
@@ -154,19 +154,19 @@ func TestWhatAnotherDriverHas(t *testing.T) {
 	snapshot := &v1alpha1.PoolSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "v", PoolName: "p"},
 	}
-	ask := func(kind pools.Kind) map[string]func(*admission) (bool, error) {
-		return map[string]func(*admission) (bool, error){
-			"delete": func(o *admission) (bool, error) {
+	ask := func(kind pools.Kind) map[string]func(*Admission) (bool, error) {
+		return map[string]func(*Admission) (bool, error){
+			"delete": func(o *Admission) (bool, error) {
 				m := &poolmessages.RemoveVolume{Name: "v", Kind: kind}
 				m.Prepare()
 				return answered(t, o, m, m)
 			},
-			"delete a snapshot": func(o *admission) (bool, error) {
+			"delete a snapshot": func(o *Admission) (bool, error) {
 				m := &poolmessages.RemoveSnapshot{Name: "s", Kind: kind}
 				m.Prepare()
 				return answered(t, o, m, m)
 			},
-			"grow": func(o *admission) (bool, error) {
+			"grow": func(o *Admission) (bool, error) {
 				m := &poolmessages.GrowVolume{Name: "v", Kind: kind}
 				m.Prepare()
 				return answered(t, o, m, m)
@@ -175,9 +175,9 @@ func TestWhatAnotherDriverHas(t *testing.T) {
 	}
 	for _, kind := range []pools.Kind{pools.KindArray, pools.KindLocal, ""} {
 		for name, asked := range ask(kind) {
-			o := newAdmission(newIndex(), nil)
-			o.see(&poolmessages.Seen{Object: retained})
-			o.see(&poolmessages.Seen{Object: snapshot})
+			o := NewAdmission(New(), nil)
+			o.See(&poolmessages.Seen{Object: retained})
+			o.See(&poolmessages.Seen{Object: snapshot})
 			done, err := asked(o)
 			if done != (kind == pools.KindArray) {
 				t.Errorf("%s by the driver of %q is answered: %t", name, kind, done)
@@ -190,9 +190,9 @@ func TestWhatAnotherDriverHas(t *testing.T) {
 }
 
 // answered asks the admission, and returns its answer if it has answered.
-func answered[R any](t *testing.T, o *admission, m messages.Request, q messages.Question[R]) (bool, error) {
+func answered[R any](t *testing.T, o *Admission, m messages.Request, q messages.Question[R]) (bool, error) {
 	t.Helper()
-	if !o.isElsewhere(m) {
+	if !o.IsElsewhere(m) {
 		return false, nil
 	}
 	_, err := q.Wait(t.Context())

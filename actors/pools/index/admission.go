@@ -1,4 +1,4 @@
-package pools
+package index
 
 import (
 	"cmp"
@@ -12,22 +12,23 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// admission decides on requests: what concerns several resources is decided here, in the supervisor's turn, by what there is
+// Admission decides on requests: what concerns several resources is decided here, in the supervisor's turn, by what there is
 // and what is under way.
-type admission struct {
-	*index
+type Admission struct {
+	*Index
 	// admitted are the operations that were let through and have not ended.
 	admitted admitted
 	// objects are the Pools, as they were seen last.
 	objects map[string]*v1alpha1.Pool
 }
 
-func newAdmission(x *index, objects map[string]*v1alpha1.Pool) *admission {
-	return &admission{index: x, admitted: admitted{}, objects: objects}
+// NewAdmission returns what decides by an index, and by the Pools, which the caller keeps up to date.
+func NewAdmission(x *Index, objects map[string]*v1alpha1.Pool) *Admission {
+	return &Admission{Index: x, admitted: admitted{}, objects: objects}
 }
 
-// end forgets what was let through for an actor.
-func (a *admission) end(id volume.ID) { delete(a.admitted, id) }
+// End forgets what was let through for an actor.
+func (a *Admission) End(id volume.ID) { delete(a.admitted, id) }
 
 // admitted are operations, by the actors that carry them out.
 type admitted map[volume.ID][]operation
@@ -85,8 +86,8 @@ func (a admitted) any(fits func(operation) bool) bool {
 	return false
 }
 
-// admit lets a request through, or says why not.
-func (a *admission) admit(m messages.Request) error {
+// Admit lets a request through, or says why not.
+func (a *Admission) Admit(m messages.Request) error {
 	op, err := a.judge(m)
 	if err != nil {
 		return err
@@ -95,9 +96,9 @@ func (a *admission) admit(m messages.Request) error {
 	return nil
 }
 
-// isElsewhere answers a request for what is in a pool of another kind, which the driver that asks does not have. So there is
+// IsElsewhere answers a request for what is in a pool of another kind, which the driver that asks does not have. So there is
 // nothing to delete. It reports whether it has answered. What is not known may be of this kind.
-func (a *admission) isElsewhere(m messages.Request) bool {
+func (a *Admission) IsElsewhere(m messages.Request) bool {
 	switch m := m.(type) {
 	case *poolmessages.CreateVolume:
 		switch from := m.New.Source; {
@@ -130,7 +131,7 @@ func (a *admission) isElsewhere(m messages.Request) bool {
 }
 
 // noVolume refuses a question for a volume of another kind. It reports whether it did.
-func (a *admission) noVolume(m messages.Failer, name string, kind pools.Kind) bool {
+func (a *Admission) noVolume(m messages.Failer, name string, kind pools.Kind) bool {
 	other := a.isOtherVolume(name, kind)
 	if other {
 		m.Fail(noVolume(name))
@@ -143,30 +144,30 @@ func noVolume(name string) error {
 }
 
 // isOtherVolume reports whether a volume is known to be in a pool of another kind than the one that is asked for.
-func (x *index) isOtherVolume(name string, kind pools.Kind) bool {
-	v := x.volumes[name]
+func (x *Index) isOtherVolume(name string, kind pools.Kind) bool {
+	v := x.Volumes[name]
 	return v != nil && kind != "" && v.kind() != kind
 }
 
 // isOtherSnapshot is isOtherVolume for a snapshot, which is in the pool of its volume.
-func (x *index) isOtherSnapshot(name string, kind pools.Kind) bool {
+func (x *Index) isOtherSnapshot(name string, kind pools.Kind) bool {
 	s := x.snapshots[name]
 	return s != nil && kind != "" && x.kindOfSnapshot(s) != kind
 }
 
 // judge decides on a request.
-func (a *admission) judge(m messages.Request) (operation, error) {
+func (a *Admission) judge(m messages.Request) (operation, error) {
 	switch m := m.(type) {
 	case *poolmessages.CreateVolume:
 		return operation{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, a.mayCreate(m)
 	case *poolmessages.RemoveVolume:
 		op := operation{does: removing, volume: m.Name}
-		if a.volumes[m.Name] == nil {
-			return op, cmp.Or(a.mayBeUnknown("volume "+m.Name), a.mayRemove(m.Name))
+		if a.Volumes[m.Name] == nil {
+			return op, cmp.Or(a.mayBeUnknown("volume "+m.Name), a.MayRemove(m.Name))
 		}
-		return op, a.mayRemove(m.Name)
+		return op, a.MayRemove(m.Name)
 	case *poolmessages.EndRetained:
-		return operation{does: removing, volume: m.Name}, a.mayRemove(m.Name)
+		return operation{does: removing, volume: m.Name}, a.MayRemove(m.Name)
 	case *poolmessages.RestoreVolume:
 		return operation{does: restoring, volume: m.Name}, a.mayRestore(m.Name)
 	case *poolmessages.GrowVolume:
@@ -175,7 +176,7 @@ func (a *admission) judge(m messages.Request) (operation, error) {
 		return operation{does: attaching, volume: m.New.Volume, node: m.New.Node, shared: m.New.Shared}, a.mayAttach(m.New)
 	case *poolmessages.DetachVolume:
 		op := operation{does: detaching, volume: m.Volume, node: m.Node}
-		if a.volumes[m.Volume] == nil && a.attachments[pools.AttachmentName(m.Volume, m.Node)] == nil {
+		if a.Volumes[m.Volume] == nil && a.Attachments[pools.AttachmentName(m.Volume, m.Node)] == nil {
 			return op, a.mayBeUnknown("volume " + m.Volume)
 		}
 		return op, nil
@@ -184,24 +185,24 @@ func (a *admission) judge(m messages.Request) (operation, error) {
 	case *poolmessages.RemoveSnapshot:
 		op := operation{does: removingSnapshot, source: pools.Source{Snapshot: m.Name}}
 		if a.snapshots[m.Name] == nil {
-			return op, cmp.Or(a.mayBeUnknown("snapshot "+m.Name), a.mayRemoveSnapshot(m.Name))
+			return op, cmp.Or(a.mayBeUnknown("snapshot "+m.Name), a.MayRemoveSnapshot(m.Name))
 		}
-		return op, a.mayRemoveSnapshot(m.Name)
+		return op, a.MayRemoveSnapshot(m.Name)
 	}
 	return operation{}, fmt.Errorf("the supervisor is asked %T, which it does not know", m)
 }
 
 // mayCreate refuses a copy of what is being deleted, unless the volume was made before: the answer may
 // be lost, and the source gone since.
-func (a *admission) mayCreate(m *poolmessages.CreateVolume) error {
-	if a.volumes[pools.VolumeName(m.New.Name)] != nil {
+func (a *Admission) mayCreate(m *poolmessages.CreateVolume) error {
+	if a.Volumes[pools.VolumeName(m.New.Name)] != nil {
 		return nil
 	}
 	return a.mayCopy(m.New.Source)
 }
 
 // mayCopy refuses a copy of what is being deleted.
-func (a *admission) mayCopy(from pools.Source) error {
+func (a *Admission) mayCopy(from pools.Source) error {
 	if from.Volume != "" {
 		return a.mayChange(from.Volume)
 	}
@@ -221,14 +222,14 @@ func (a *admission) mayCopy(from pools.Source) error {
 }
 
 // mayChange refuses to change a volume that does not exist, or not for long.
-func (a *admission) mayChange(name string) error {
-	v := a.volumes[name]
+func (a *Admission) mayChange(name string) error {
+	v := a.Volumes[name]
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, name)
-	case v.flags.Has(poolmessages.FlagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
+	case v.Flags.Has(poolmessages.FlagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
 		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
-	case v.flags.Has(poolmessages.FlagRetained):
+	case v.Flags.Has(poolmessages.FlagRetained):
 		return fmt.Errorf("%w: volume %s is retained, because its claim was deleted; a new claim gets it with the annotation %s",
 			volume.ErrNotFound, name, v1alpha1.RestoreAnnotation)
 	}
@@ -236,21 +237,21 @@ func (a *admission) mayChange(name string) error {
 }
 
 // mayRestore refuses to give a volume to a claim that goes just now.
-func (a *admission) mayRestore(name string) error {
-	v := a.volumes[name]
+func (a *Admission) mayRestore(name string) error {
+	v := a.Volumes[name]
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: the retained volume %s is gone", volume.ErrNotFound, name)
-	case v.flags.Has(poolmessages.FlagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
+	case v.Flags.Has(poolmessages.FlagDeleting) || a.admitted.any(func(op operation) bool { return op.does == removing && op.volume == name }):
 		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
 	}
 	return nil
 }
 
-// mayRemove refuses to delete a volume that is in use.
-func (a *admission) mayRemove(name string) error {
+// MayRemove refuses to delete a volume that is in use.
+func (a *Admission) MayRemove(name string) error {
 	if attached := a.attachmentsOf[name]; len(attached) > 0 {
-		return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, name, a.attachments[attached[0]].node)
+		return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, name, a.Attachments[attached[0]].Node)
 	}
 	if under := a.admitted.attaching(name); len(under) > 0 {
 		return fmt.Errorf("%w: volume %s is being attached to node %s", pools.ErrInUse, name, under[0].node)
@@ -268,7 +269,7 @@ func (a *admission) mayRemove(name string) error {
 
 // mayAttach lets a volume that is not shared be on one node at a time. What is being attached, or
 // detached, counts.
-func (a *admission) mayAttach(n pools.NewAttachment) error {
+func (a *Admission) mayAttach(n pools.NewAttachment) error {
 	if err := a.mayChange(n.Volume); err != nil {
 		return err
 	}
@@ -279,8 +280,8 @@ func (a *admission) mayAttach(n pools.NewAttachment) error {
 		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, n.Volume, node)
 	}
 	for _, name := range a.attachmentsOf[n.Volume] {
-		other := a.attachments[name]
-		if err := elsewhere(other.node, other.flags.Has(poolmessages.FlagShared)); err != nil {
+		other := a.Attachments[name]
+		if err := elsewhere(other.Node, other.flags.Has(poolmessages.FlagShared)); err != nil {
 			return err
 		}
 	}
@@ -294,30 +295,60 @@ func (a *admission) mayAttach(n pools.NewAttachment) error {
 
 // maySnapshot refuses a snapshot of a volume that does not exist, unless there is one of the name: the
 // volume may be gone since.
-func (a *admission) maySnapshot(m *poolmessages.TakeSnapshot) error {
+func (a *Admission) maySnapshot(m *poolmessages.TakeSnapshot) error {
 	if a.snapshots[pools.SnapshotName(m.Name)] != nil {
 		return nil
 	}
 	return a.mayChange(m.Volume)
 }
 
-// mayRemoveSnapshot refuses to delete a snapshot from which a volume is being made.
-func (a *admission) mayRemoveSnapshot(name string) error {
+// MayRemoveSnapshot refuses to delete a snapshot from which a volume is being made.
+func (a *Admission) MayRemoveSnapshot(name string) error {
 	if a.admitted.any(func(op operation) bool { return op.does == creating && op.source.Snapshot == name }) {
 		return fmt.Errorf("%w: a volume is being made from snapshot %s", volume.ErrBusy, name)
 	}
 	return nil
 }
 
-// mayForgetNode refuses to forget a node that something is attached to, or being attached.
-func (a *admission) mayForgetNode(node string) error {
-	for _, there := range a.attachments {
-		if there.node == node {
+// MayForgetNode refuses to forget a node that something is attached to, or being attached.
+func (a *Admission) MayForgetNode(node string) error {
+	for _, there := range a.Attachments {
+		if there.Node == node {
 			return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, there.volume, node)
 		}
 	}
 	if a.admitted.any(func(op operation) bool { return op.does == attaching && op.node == node }) {
 		return fmt.Errorf("%w: a volume is being attached to node %s", pools.ErrInUse, node)
+	}
+	return nil
+}
+
+// MayFinish lets a volume that is not shared be on one node at a time, as mayAttach does. Of two
+// attachments that are not made yet, the older one goes on: the other was not admitted beside it.
+func (a *Admission) MayFinish(name string) error {
+	mine := a.Attachments[name]
+	if mine == nil || mine.server != "" {
+		return nil
+	}
+	beside := func(node string, shared bool) bool {
+		return node == mine.Node || shared && mine.flags.Has(poolmessages.FlagShared)
+	}
+	refuse := func(node string) error {
+		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, mine.volume, node)
+	}
+	for _, other := range a.attachmentsOf[mine.volume] {
+		b := a.Attachments[other]
+		switch {
+		case beside(b.Node, b.flags.Has(poolmessages.FlagShared)):
+		case b.server == "" && b.flags.Has(poolmessages.FlagFailed): // it was refused
+		case b.server != "", b.created < mine.created, b.created == mine.created && other < name:
+			return refuse(b.Node)
+		}
+	}
+	for _, under := range a.admitted.attaching(mine.volume) {
+		if !beside(under.node, under.shared) {
+			return refuse(under.node)
+		}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package pools
+package index
 
 import (
 	"cmp"
@@ -10,49 +10,51 @@ import (
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// index is what is known of all resources, in little memory: there may be hundreds of thousands. The
+// Index is what is known of all resources, in little memory: there may be hundreds of thousands. The
 // watches feed it, and each task that changes a resource does at once, so that no decision hangs on a
 // watch event that is late. Only the supervisor's turn uses it.
-type index struct {
-	volumes     map[string]*indexedVolume
-	snapshots   map[string]*indexedSnapshot
-	attachments map[string]*indexedAttachment
-	// pools are those that have a Pool, or volumes.
-	pools map[string]*indexedPool
+type Index struct {
+	Volumes     map[string]*Volume
+	snapshots   map[string]*Snapshot
+	Attachments map[string]*Attachment
+	// Pools are those that have a Pool, or volumes.
+	Pools map[string]*Pool
 	// snapshotsOf and attachmentsOf are the names of those of a volume.
 	snapshotsOf, attachmentsOf map[string][]string
 	volumeNames, snapshotNames names
-	// nodes are how nodes appear to arrays, as their PoolNodes say.
-	nodes map[string]poolmessages.NodeAddress
+	// Nodes are how nodes appear to arrays, as their PoolNodes say.
+	Nodes map[string]poolmessages.NodeAddress
 	// deleted are resources that a task has deleted and whose end no watch has reported yet, with the
 	// last version that was known: what is older than their end says nothing.
 	deleted map[goneResource]uint64
-	// uuidOf returns the UUID of a pool on a node.
-	uuidOf func(pool string) string
+	// UUIDOf returns the UUID of a pool on a node.
+	UUIDOf func(pool string) string
 	// words are strings that many resources share.
 	words map[string]string
-	// ofClaim are volumes by the UID of their claim, requested those that have another name than the one by
+	// OfClaim are volumes by the UID of their claim, Requested those that have another name than the one by
 	// which CSI asked for them last, and retained those whose claims are gone.
-	ofClaim, requested map[string]string
+	OfClaim, Requested map[string]string
 	// disks are the volumes whose disks are known, by what they are known by.
 	disks    map[diskKey]string
-	retained map[string]*indexedVolume
+	retained map[string]*Volume
 }
 
 type goneResource struct{ kind, name string }
 
-// indexedPool are the resources on one pool.
-type indexedPool struct {
-	// known: there is a Pool of that name.
-	known   bool
-	volumes map[string]*indexedVolume
+// Pool are the resources on one pool.
+type Pool struct {
+	// Known: there is a Pool of that name.
+	Known   bool
+	volumes map[string]*Volume
 	counts  poolmessages.PoolCounts
 }
 
-type indexedVolume struct {
+// Volume is what is known of a PoolVolume.
+type Volume struct {
 	version         uint64
 	size            int64
 	pool, class, id string
@@ -60,19 +62,20 @@ type indexedVolume struct {
 	// wwid is what its disk is known by; empty where that is its ID.
 	wwid   string
 	source *pools.Source
-	flags  poolmessages.Flags
-	// lifespan is what the resource says; [NoLifespan] where it says nothing.
-	lifespan time.Duration
-	// claim is the UID of the claim that it was made for; request the name by which CSI asked for it last,
+	Flags  poolmessages.Flags
+	// Lifespan is what the resource says; [NoLifespan] where it says nothing.
+	Lifespan time.Duration
+	// Claim is the UID of the claim that it was made for; request the name by which CSI asked for it last,
 	// where that is not the volume's.
-	claim, request string
+	Claim, request string
 	// past is what a retained volume was, or one that was given to another claim; nil for others.
 	past *poolmessages.Past
 	// export and group are hashes of what the resource repeats of the array.
 	export, group uint32
 }
 
-type indexedSnapshot struct {
+// Snapshot is what is known of a PoolSnapshot.
+type Snapshot struct {
 	version          uint64
 	size             int64
 	created          int64
@@ -82,10 +85,11 @@ type indexedSnapshot struct {
 	group uint32
 }
 
-type indexedAttachment struct {
+// Attachment is what is known of a PoolAttachment.
+type Attachment struct {
 	version            uint64
 	created            int64
-	volume, node, pool string
+	volume, Node, pool string
 	// server is the ID of the node's record on the array.
 	server string
 	// address is the node's that the array lets in; empty where that does not matter, or is not known.
@@ -96,19 +100,20 @@ type indexedAttachment struct {
 	lun             int
 }
 
-func newIndex() *index {
-	return &index{
-		volumes: map[string]*indexedVolume{}, snapshots: map[string]*indexedSnapshot{}, attachments: map[string]*indexedAttachment{},
-		pools: map[string]*indexedPool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
-		nodes: map[string]poolmessages.NodeAddress{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
-		uuidOf:  func(string) string { return "" },
+// New returns an index of no resources.
+func New() *Index {
+	return &Index{
+		Volumes: map[string]*Volume{}, snapshots: map[string]*Snapshot{}, Attachments: map[string]*Attachment{},
+		Pools: map[string]*Pool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
+		Nodes: map[string]poolmessages.NodeAddress{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
+		UUIDOf:  func(string) string { return "" },
 		disks:   map[diskKey]string{},
-		ofClaim: map[string]string{}, requested: map[string]string{}, retained: map[string]*indexedVolume{},
+		OfClaim: map[string]string{}, Requested: map[string]string{}, retained: map[string]*Volume{},
 	}
 }
 
-// word returns s in the memory of the first string like it.
-func (x *index) word(s string) string {
+// Word returns s in the memory of the first string like it.
+func (x *Index) Word(s string) string {
 	if shared, ok := x.words[s]; ok {
 		return shared
 	}
@@ -117,17 +122,17 @@ func (x *index) word(s string) string {
 	return s
 }
 
-func (x *index) pool(name string) *indexedPool {
-	p := x.pools[name]
+func (x *Index) pool(name string) *Pool {
+	p := x.Pools[name]
 	if p == nil {
-		p = &indexedPool{volumes: map[string]*indexedVolume{}}
-		x.pools[x.word(name)] = p
+		p = &Pool{volumes: map[string]*Volume{}}
+		x.Pools[x.Word(name)] = p
 	}
 	return p
 }
 
-// see takes over what a resource is. It returns false where the index has something newer.
-func (x *index) see(m *poolmessages.Seen) bool {
+// See takes over what a resource is. It returns false where the index has something newer.
+func (x *Index) See(m *poolmessages.Seen) bool {
 	version, key := rules.ResourceVersion(m.Object), goneResource{rules.ResourceKind(m.Object), m.Object.GetName()}
 	if last, ok := x.deleted[key]; ok {
 		if m.Object.GetDeletionTimestamp() != nil || version != 0 && version <= last {
@@ -145,20 +150,20 @@ func (x *index) see(m *poolmessages.Seen) bool {
 	case *v1alpha1.PoolAttachment:
 		return x.seeAttachment(o, version)
 	case *v1alpha1.Pool:
-		x.pool(o.Name).known = true
+		x.pool(o.Name).Known = true
 	}
 	return true
 }
 
-func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
-	before := x.volumes[o.Name]
+func (x *Index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
+	before := x.Volumes[o.Name]
 	if before != nil && rules.IsOlder(version, before.version) {
 		return false
 	}
-	v := &indexedVolume{
-		version: version, size: o.Status.Capacity.Value(), pool: x.word(o.Spec.PoolName), class: x.word(o.Spec.ClassName), id: o.Status.ID,
-		fsType: x.word(o.Spec.FSType),
-		flags: poolmessages.FlagIf(o.Spec.VolumeMode == v1alpha1.Block, poolmessages.FlagBlock) |
+	v := &Volume{
+		version: version, size: o.Status.Capacity.Value(), pool: x.Word(o.Spec.PoolName), class: x.Word(o.Spec.ClassName), id: o.Status.ID,
+		fsType: x.Word(o.Spec.FSType),
+		Flags: poolmessages.FlagIf(o.Spec.VolumeMode == v1alpha1.Block, poolmessages.FlagBlock) |
 			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.ISCSI, poolmessages.FlagISCSI) |
 			poolmessages.FlagIf(o.Spec.Management == v1alpha1.External, poolmessages.FlagExternal) |
 			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
@@ -167,10 +172,10 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeFailed, poolmessages.FlagFailed) |
 			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.Local, poolmessages.FlagLocal) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.VolumeRetained || rules.IsEnding(o), poolmessages.FlagRetained),
-		lifespan: rules.LifespanFromSpec(o.Spec.Lifespan), past: x.pastOf(o), export: rules.Hash(o.Status.ExportPath),
+		Lifespan: rules.LifespanFromSpec(o.Spec.Lifespan), past: x.pastOf(o), export: rules.Hash(o.Status.ExportPath),
 		group: rules.Hash(o.Status.GroupID),
 	}
-	v.claim, v.request, v.wwid = rules.ClaimUID(o), o.Spec.RequestName, o.Status.WWID
+	v.Claim, v.request, v.wwid = rules.ClaimUID(o), o.Spec.RequestName, o.Status.WWID
 	if s := o.Spec.Source; s != nil {
 		v.source = &pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}
 	}
@@ -179,10 +184,10 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 	} else {
 		x.leave(o.Name, before)
 	}
-	x.volumes[o.Name] = v
+	x.Volumes[o.Name] = v
 	p := x.pool(v.pool)
 	p.volumes[o.Name] = v
-	if key := (diskKey{v.pool, v.wwid}); v.wwid != "" && x.volumes[x.disks[key]] == nil {
+	if key := (diskKey{v.pool, v.wwid}); v.wwid != "" && x.Volumes[x.disks[key]] == nil {
 		x.disks[key] = o.Name
 	}
 	*counted(&p.counts, v) += 1
@@ -191,7 +196,7 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 }
 
 // leave takes a volume out of its pool.
-func (x *index) leave(name string, v *indexedVolume) {
+func (x *Index) leave(name string, v *Volume) {
 	p := x.pool(v.pool)
 	delete(p.volumes, name)
 	*counted(&p.counts, v) -= 1
@@ -202,28 +207,28 @@ func (x *index) leave(name string, v *indexedVolume) {
 }
 
 // kind of the pool that the volume is in.
-func (v *indexedVolume) kind() pools.Kind {
-	if v.flags.Has(poolmessages.FlagLocal) {
+func (v *Volume) kind() pools.Kind {
+	if v.Flags.Has(poolmessages.FlagLocal) {
 		return pools.KindLocal
 	}
 	return pools.KindArray
 }
 
 // counted is the number that counts a volume.
-func counted(c *poolmessages.PoolCounts, v *indexedVolume) *int {
-	if v.flags.Has(poolmessages.FlagExternal) {
+func counted(c *poolmessages.PoolCounts, v *Volume) *int {
+	if v.Flags.Has(poolmessages.FlagExternal) {
 		return &c.External
 	}
 	return &c.Managed
 }
 
-func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
+func (x *Index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 	before := x.snapshots[o.Name]
 	if before != nil && rules.IsOlder(version, before.version) {
 		return false
 	}
-	s := &indexedSnapshot{
-		version: version, size: o.Status.Size.Value(), volume: o.Spec.VolumeName, pool: x.word(o.Spec.PoolName), id: o.Status.ID,
+	s := &Snapshot{
+		version: version, size: o.Status.Size.Value(), volume: o.Spec.VolumeName, pool: x.Word(o.Spec.PoolName), id: o.Status.ID,
 		flags: poolmessages.FlagIf(o.Spec.Management == v1alpha1.External, poolmessages.FlagExternal) |
 			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
 			poolmessages.FlagIf(rules.UnfinishedSnapshot(o), poolmessages.FlagUnfinished) |
@@ -245,14 +250,14 @@ func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 	return true
 }
 
-func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
-	before := x.attachments[o.Name]
+func (x *Index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
+	before := x.Attachments[o.Name]
 	if before != nil && rules.IsOlder(version, before.version) {
 		return false
 	}
-	a := &indexedAttachment{
-		version: version, created: o.CreationTimestamp.Unix(), volume: o.Spec.VolumeName, node: x.word(o.Spec.NodeName),
-		pool: x.word(o.Spec.PoolName), server: x.word(o.Status.ServerID), address: x.word(o.Status.Address),
+	a := &Attachment{
+		version: version, created: o.CreationTimestamp.Unix(), volume: o.Spec.VolumeName, Node: x.Word(o.Spec.NodeName),
+		pool: x.Word(o.Spec.PoolName), server: x.Word(o.Status.ServerID), address: x.Word(o.Status.Address),
 		flags: poolmessages.FlagIf(o.Spec.Shared, poolmessages.FlagShared) |
 			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
 			poolmessages.FlagIf(rules.UnfinishedAttachment(o), poolmessages.FlagUnfinished) |
@@ -260,19 +265,19 @@ func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 				poolmessages.FlagReady) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.AttachmentFailed, poolmessages.FlagFailed) |
 			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.ISCSI, poolmessages.FlagISCSI),
-		reached: cmp.Or(o.Status.Export, x.word(o.Status.Portal)), target: x.word(o.Status.Target), lun: rules.LUN(o),
+		reached: cmp.Or(o.Status.Export, x.Word(o.Status.Portal)), target: x.Word(o.Status.Target), lun: rules.LUN(o),
 	}
 	if before != nil {
 		x.leaveAttachment(o.Name, before)
 	}
 	x.attachmentsOf[a.volume] = append(x.attachmentsOf[a.volume], o.Name)
 	x.pool(a.pool).counts.Attachments++
-	x.attachments[o.Name] = a
+	x.Attachments[o.Name] = a
 	return true
 }
 
-// drop forgets a resource. It returns the pool that it was on.
-func (x *index) drop(g *poolmessages.Gone) (pool string) {
+// Drop forgets a resource. It returns the pool that it was on.
+func (x *Index) Drop(g *poolmessages.Gone) (pool string) {
 	key := goneResource{g.Kind, g.Name}
 	if _, ok := x.deleted[key]; ok && !g.ByTask {
 		delete(x.deleted, key)
@@ -281,10 +286,10 @@ func (x *index) drop(g *poolmessages.Gone) (pool string) {
 	known, version := false, uint64(0)
 	switch g.Kind {
 	case poolmessages.PoolVolumeKind:
-		if v := x.volumes[g.Name]; v != nil {
+		if v := x.Volumes[g.Name]; v != nil {
 			known, version, pool = true, v.version, v.pool
 			x.leave(g.Name, v)
-			delete(x.volumes, g.Name)
+			delete(x.Volumes, g.Name)
 			x.volumeNames.remove(g.Name)
 		}
 	case poolmessages.PoolSnapshotKind:
@@ -295,32 +300,32 @@ func (x *index) drop(g *poolmessages.Gone) (pool string) {
 			x.snapshotNames.remove(g.Name)
 		}
 	case poolmessages.PoolAttachmentKind:
-		if a := x.attachments[g.Name]; a != nil {
+		if a := x.Attachments[g.Name]; a != nil {
 			known, version, pool = true, a.version, a.pool
 			x.leaveAttachment(g.Name, a)
-			delete(x.attachments, g.Name)
+			delete(x.Attachments, g.Name)
 		}
 	case poolmessages.PoolKind:
-		x.pool(g.Name).known = false
+		x.pool(g.Name).Known = false
 		pool = g.Name
 	}
 	if g.ByTask && known {
 		x.deleted[key] = version
 	}
-	if p := x.pools[pool]; p != nil && !p.known && p.counts == (poolmessages.PoolCounts{}) {
-		delete(x.pools, pool)
+	if p := x.Pools[pool]; p != nil && !p.Known && p.counts == (poolmessages.PoolCounts{}) {
+		delete(x.Pools, pool)
 	}
 	return pool
 }
 
 // leaveSnapshot takes a snapshot away from its volume and its pool.
-func (x *index) leaveSnapshot(name string, s *indexedSnapshot) {
+func (x *Index) leaveSnapshot(name string, s *Snapshot) {
 	without(x.snapshotsOf, s.volume, name)
 	countSnapshot(&x.pool(s.pool).counts, s.flags, -1)
 }
 
 // leaveAttachment takes an attachment away from its volume and its pool.
-func (x *index) leaveAttachment(name string, a *indexedAttachment) {
+func (x *Index) leaveAttachment(name string, a *Attachment) {
 	without(x.attachmentsOf, a.volume, name)
 	x.pool(a.pool).counts.Attachments--
 }
@@ -373,4 +378,47 @@ func after[V any](n *names, all map[string]V, last string) []string {
 		i++
 	}
 	return n.sorted[i:]
+}
+
+// Moved reports whether a volume is attached for an address that its node does not have any more.
+func (x *Index) Moved(a *Attachment) bool {
+	address := x.Nodes[a.Node].Address
+	return a.address != "" && address != "" && a.address != address && a.flags.Has(poolmessages.FlagReady) &&
+		!a.flags.Has(poolmessages.FlagDeleting)
+}
+
+// Unfinished reports whether something is left to do for a resource.
+func (x *Index) Unfinished(kind, name string) (volume.ID, bool) {
+	switch kind {
+	case poolmessages.PoolVolumeKind:
+		v := x.Volumes[name]
+		return rules.KeyOf(rules.KindVolume, name), v != nil && v.Flags.Has(poolmessages.FlagUnfinished)
+	case poolmessages.PoolSnapshotKind:
+		s := x.snapshots[name]
+		return rules.KeyOf(rules.KindSnapshot, name), s != nil && s.flags.Has(poolmessages.FlagUnfinished)
+	case poolmessages.PoolAttachmentKind:
+		a := x.Attachments[name]
+		return rules.KeyOf(rules.KindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.Moved(a))
+	}
+	return "", false
+}
+
+// AllUnfinished returns all resources with something left to do.
+func (x *Index) AllUnfinished() (ids []volume.ID) {
+	for name, v := range x.Volumes {
+		if v.Flags.Has(poolmessages.FlagUnfinished) {
+			ids = append(ids, rules.KeyOf(rules.KindVolume, name))
+		}
+	}
+	for name, s := range x.snapshots {
+		if s.flags.Has(poolmessages.FlagUnfinished) {
+			ids = append(ids, rules.KeyOf(rules.KindSnapshot, name))
+		}
+	}
+	for name, a := range x.Attachments {
+		if a.flags.Has(poolmessages.FlagUnfinished) || x.Moved(a) {
+			ids = append(ids, rules.KeyOf(rules.KindAttachment, name))
+		}
+	}
+	return ids
 }
