@@ -75,7 +75,7 @@ func TestNodeCannotTakeAnothersPool(t *testing.T) {
 				}
 				two := claiming(disk1, tc.key)
 				h.connects("n2", two)
-				h.pass(nodesConnect + testInterval)
+				h.pass(connectBound + testInterval)
 				h.wantState(poolOf(disk1), v1alpha1.PoolUnreachable, v1alpha1.ConditionReachable, "NodeAway")
 				h.wantEvents("WrongKey: node n2 tells of a pool at /mnt/11111111", 1)
 				for _, method := range []string{"Volumes", "Volume", "Snapshots", "DeleteVolume"} {
@@ -107,7 +107,7 @@ func TestEarlyNodeIsJudgedByThePools(t *testing.T) {
 			c.NodePools("n3", "1.0", gone, all)
 			c.NodeAway("n3", gone)
 		})
-		h.pass(nodesConnect + testInterval)
+		h.pass(connectBound + testInterval)
 		h.wantEvents("WrongKey: node n2", 1)
 		if s := h.pool(poolOf(disk1)).Status.Local; s.Node != "n1" {
 			h.Errorf("the disk is on %s", s.Node)

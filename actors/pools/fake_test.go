@@ -45,7 +45,7 @@ func TestPoolOfARealAnswer(t *testing.T) {
 					}
 				}
 			}, func(h *testPools) {
-				h.pass(2 * longestProbe)
+				h.pass(2 * probeBound)
 				h.wantState("a", tc.want, tc.condition, tc.reason)
 			})
 		})

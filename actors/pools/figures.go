@@ -37,21 +37,3 @@ func (p *poolActor) figures() *poolmessages.PoolReport {
 	}
 	return f
 }
-
-// starts reports whether it is not known yet what the pool takes: its array is to be asked, or compared.
-func starts(f *poolmessages.PoolReport) bool {
-	return f.State == "" || f.State == v1alpha1.PoolConfiguring || f.State == v1alpha1.PoolImporting
-}
-
-// candidateOf is the pool for the allocator, with what was promised since the array was asked.
-func candidateOf(f *poolmessages.PoolReport, reserved int64, making int) pools.Candidate {
-	refuses := f.Refuses
-	if f.State == "" {
-		refuses = "it has not been looked at yet"
-	}
-	return pools.Candidate{
-		Name: f.Name, Refuses: refuses, Full: f.Full, Total: f.On.Total, Available: f.On.Available, Provisioned: f.On.Provisioned,
-		Headroom: f.Headroom,
-		Reserved: reserved, Volumes: f.Counts.Managed + f.Counts.External + making, Overcommit: f.Overcommit,
-	}
-}

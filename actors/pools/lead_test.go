@@ -24,7 +24,7 @@ import (
 func (h *testPools) scheduled(name, restore, node string) *metav1.PartialObjectMetadata {
 	h.Helper()
 	annotations := restores(restore)
-	annotations[selectedNode] = node
+	annotations[selectedNodeOf] = node
 	return addClaim(h.T, h.kube, "ns", name, annotations)
 }
 
@@ -35,14 +35,14 @@ func (h *testPools) leadsTo(name string) string {
 	if err := h.kube.Get(h.Context(), types.NamespacedName{Namespace: "ns", Name: name}, c); err != nil {
 		h.Fatal(err)
 	}
-	return c.Annotations[selectedNode]
+	return c.Annotations[selectedNodeOf]
 }
 
 // reschedule does what the provisioner does after the answer that a node has no room.
 func (h *testPools) reschedule(c *metav1.PartialObjectMetadata) error {
 	now := clone(c).(*metav1.PartialObjectMetadata)
 	now.Annotations = maps.Clone(c.Annotations)
-	delete(now.Annotations, selectedNode)
+	delete(now.Annotations, selectedNodeOf)
 	return h.kube.Update(h.Context(), now)
 }
 
@@ -142,7 +142,7 @@ func TestClaimIsNotLed(t *testing.T) {
 		_, err = h.local().CreateVolume(h.Context(), newLocal("small", 1, []string{disk2}))
 		still("small", err, volume.ErrInvalid)
 
-		foreign := addClaim(h.T, h.kube, "other", "v2", map[string]string{v1alpha1.RestoreAnnotation: "v1", selectedNode: "n2"})
+		foreign := addClaim(h.T, h.kube, "other", "v2", map[string]string{v1alpha1.RestoreAnnotation: "v1", selectedNodeOf: "n2"})
 		n := newLocal("foreign", 10, []string{disk2})
 		n.Claim = pools.Claim{Namespace: "other", Name: "v2"}
 		if _, err := h.local().CreateVolume(h.Context(), n); !errors.Is(err, volume.ErrNotFound) {

@@ -129,7 +129,7 @@ func TestRestartIsNoReasonForAlarm(t *testing.T) {
 			h.Error(err)
 		}
 		h.wantEvents("Unreachable", 0)
-		h.pass(nodesConnect)
+		h.pass(connectBound)
 		h.wantState(poolOf(disk1), v1alpha1.PoolReady, "", "")
 		h.wantState(poolOf(disk2), v1alpha1.PoolUnreachable, v1alpha1.ConditionReachable, "NodeAway")
 		h.wantEvents("Unreachable", 1)
@@ -485,7 +485,7 @@ func TestRoomIsPromisedOnce(t *testing.T) {
 		if err := h.local().DeleteVolume(h.Context(), "a"); err != nil {
 			h.Fatal(err)
 		}
-		h.pass(lookAfter + time.Second)
+		h.pass(soonLook + time.Second)
 		room(90, "after its end")
 		n.Change(disk1, func(p *local.Pool) { p.Free = 15 << 30 }) // others use the disk
 		h.pass(2 * testInterval)

@@ -8,10 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/pools/classes"
 	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/index"
 	"github.com/katbox/katbox/actors/pools/nodes"
 	"github.com/katbox/katbox/actors/pools/rules"
+	"github.com/katbox/katbox/actors/pools/unclaimed"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
@@ -57,8 +59,8 @@ func newOwner(e *env.Environment) *owner {
 // Start spawns the actor of the classes, and the one that looks for volumes without a claim.
 func (o *owner) Start(s *actors.Supervisor) {
 	o.supervisor = s
-	s.Spawn(poolmessages.ClassesName, classesProps(o.Environment))
-	s.Spawn(unclaimedName, unclaimedProps(o.Environment))
+	s.Spawn(poolmessages.ClassesName, classes.Props(o.Environment))
+	s.Spawn(unclaimed.Name, unclaimed.Props(o.Environment))
 }
 
 // Stop has no timers to stop.

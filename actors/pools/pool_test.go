@@ -58,7 +58,7 @@ func TestPoolIsConfiguredImportedAndReady(t *testing.T) {
 		if err := h.kube.Get(h.Context(), name, &secret); err != nil {
 			h.Fatal(err)
 		}
-		if string(secret.Data[chapUserKey]) != "user" || string(secret.Data[chapSecretKey]) != "secret" {
+		if string(secret.Data["node.session.auth.username"]) != "user" || string(secret.Data["node.session.auth.password"]) != "secret" {
 			h.Errorf("the nodes' Secret: %+v", secret.Data)
 		}
 		h.wantEvents("Configured: the recycle bin is off", 1)
@@ -137,7 +137,7 @@ func TestHangingArrayHoldsNothingUp(t *testing.T) {
 		if _, err := h.use("a"); err == nil {
 			h.Error("the pool can be used before the array has answered")
 		}
-		h.pass(longestProbe)
+		h.pass(probeBound)
 		h.wantState("a", v1alpha1.PoolUnreachable, v1alpha1.ConditionReachable, "Timeout")
 	})
 }

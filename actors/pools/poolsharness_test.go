@@ -32,6 +32,21 @@ const (
 	testInterval = 50 * time.Second
 )
 
+// Times of the controller, as users meet them.
+const (
+	// firstSweep and nextSweep are when volumes without a claim are looked for.
+	firstSweep, nextSweep = time.Hour, 24 * time.Hour
+	// probeBound is how long a pool waits for its array.
+	probeBound = 30 * time.Second
+	// connectBound is how long nodes may need to connect after a start.
+	connectBound = 30 * time.Second
+	// soonLook is when a pool on a node is asked how it is after a change.
+	soonLook = 2 * time.Second
+)
+
+// selectedNodeOf is the annotation by which the scheduler says where a claim's pod runs.
+const selectedNodeOf = "volume.kubernetes.io/selected-node"
+
 // testPools is a controller with arrays in memory, in a bubble in which hours pass at once.
 type testPools struct {
 	*testing.T

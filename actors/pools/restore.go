@@ -16,17 +16,6 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-func (k *classes) nameOf(class string) (string, error) {
-	if class != "" {
-		return class, nil
-	}
-	c, err := k.find(class)
-	if err != nil {
-		return "", volume.Invalid("parameters", "name no class that there is: "+err.Error())
-	}
-	return c.object.Name, nil
-}
-
 // given returns the volume that was bound to a request before, or that its claim wants to have back now. found is
 // false for a claim that wants a new volume.
 func (t *task) given(ctx context.Context, n pools.NewVolume, c *claim) (v pools.Volume, found bool, err error) {

@@ -119,14 +119,6 @@ func (t *task) lifespan(ctx context.Context, v *v1alpha1.PoolVolume, said time.D
 	return actors.Ask(ctx, t.Root, t.Single(poolmessages.ClassesName), &poolmessages.LifespanOfClass{Class: v.Spec.ClassName})
 }
 
-// lifespanOf answers; a class that is gone keeps nothing.
-func (k *classes) lifespanOf(class string) time.Duration {
-	if c := k.classes[class]; c != nil && c.object.Spec.Lifespan != nil {
-		return c.object.Spec.Lifespan.Duration
-	}
-	return 0
-}
-
 // persistentVolumes are the names that a volume's PersistentVolume may have, unless a person has made it.
 func persistentVolumes(v *v1alpha1.PoolVolume) []string {
 	if v.Spec.RequestName == "" || v.Spec.RequestName == v.Name {

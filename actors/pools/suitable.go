@@ -1,7 +1,6 @@
 package pools
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,32 +21,10 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// wants returns what a class wants; nothing, where there is no such class.
-func (k *classes) wants(name string) (w poolmessages.ClassWants) {
-	if c := k.classes[name]; c != nil {
-		w.Strict = c.object.Spec.Enforcement == v1alpha1.Strict
-		w.Needs = needsOf(c.object, &poolmessages.ReservePool{})
-	}
-	return w
-}
-
 // wantsOf asks what the class of a pool wants of it.
 func wantsOf(ctx context.Context, e *env.Environment, p *v1alpha1.Pool) (w poolmessages.ClassWants, known bool) {
 	w, err := actors.Ask(ctx, e.Root, e.Single(poolmessages.ClassesName), &poolmessages.WantsOfClass{Class: p.Spec.ClassName})
 	return w, err == nil
-}
-
-// needsOf returns what a new volume of a class needs of an array.
-func needsOf(c *v1alpha1.PoolClass, m *poolmessages.ReservePool) pools.Needs {
-	protocol := cmp.Or(m.Protocol, pools.Protocol(c.Spec.Protocol), pools.NFS)
-	if m.Block {
-		protocol = pools.ISCSI
-	}
-	flags := c.Spec.VolumeFlags
-	return pools.Needs{
-		Protocol: protocol, Compress: flags.Compress, Dedupe: flags.Dedupe, Encrypt: flags.Encrypt,
-		Options: pools.OptionsText(flags.Extra, m.Options),
-	}
 }
 
 // needsOfVolume returns what a volume needs of its array.
@@ -151,20 +128,4 @@ func (p *poolActor) hasISCSI() bool { return p.last.health.IQN != "" && p.last.h
 
 func (p *poolActor) abilities() poolmessages.Abilities {
 	return poolmessages.Abilities{NoISCSI: p.last.client != nil && !p.hasISCSI(), Declines: p.declines}
-}
-
-// lacks says why a pool on an array is passed over for a volume; empty if it is not. A copy needs what its source has.
-// declining: it is not for what its array has refused.
-func lacks(f *poolmessages.PoolReport, c *v1alpha1.PoolClass, m *poolmessages.ReservePool, declining bool) string {
-	if m.Growth || m.Copy {
-		return ""
-	}
-	needs := needsOf(c, m)
-	if needs.Protocol == pools.ISCSI && f.Needs.NoISCSI {
-		return "it says no target or no portal for iscsi"
-	}
-	if d, ok := f.Needs.Declines[needs]; ok && !declining && time.Since(d.At) < rules.DeclinedFor {
-		return "it refuses such a volume: " + d.Why
-	}
-	return ""
 }

@@ -74,7 +74,7 @@ func TestVolumeLeftBehind(t *testing.T) {
 		if _, err := h.local().CreateVolume(h.Context(), newLocal(late, 1, []string{disk1})); err != nil {
 			h.Fatal(err)
 		}
-		h.pass(sweepFirst - time.Minute)
+		h.pass(firstSweep - time.Minute)
 		h.bindLocal("young", 1, []string{disk1})
 		dropClaim(h.T, h.kube, "ns", "young")
 		h.wantUnclaimed("before")
@@ -82,7 +82,7 @@ func TestVolumeLeftBehind(t *testing.T) {
 		h.pass(2 * time.Minute)
 		h.wantUnclaimed("first", "left", late)
 		h.wantCounted("first", 2)
-		h.pass(sweepEvery)
+		h.pass(nextSweep)
 		h.wantUnclaimed("on the next day", "left", late, "young")
 		h.wantCounted("on the next day", 3)
 
@@ -90,7 +90,7 @@ func TestVolumeLeftBehind(t *testing.T) {
 		h.stop()
 		h.start()
 		h.connects("n1", one)
-		h.pass(sweepFirst + time.Minute)
+		h.pass(firstSweep + time.Minute)
 		h.wantUnclaimed("after a restart", "left", late, "young")
 		h.wantCounted("after a restart", 3)
 		has("again", "young", corev1.VolumeAvailable, keeps)
@@ -101,7 +101,7 @@ func TestVolumeLeftBehind(t *testing.T) {
 		}
 		synctest.Wait()
 		h.wantOn("deleted", one, disk1, "bound byhand claimed going young")
-		h.pass(sweepEvery)
+		h.pass(nextSweep)
 		h.wantUnclaimed("in the end")
 		h.wantCounted("in the end", 0)
 	})
@@ -117,7 +117,7 @@ func TestManyLeftBehind(t *testing.T) {
 			h.bindLocal(names[i], 1, []string{disk1})
 			dropClaim(h.T, h.kube, "ns", names[i])
 		}
-		h.pass(sweepFirst - time.Minute)
+		h.pass(firstSweep - time.Minute)
 		h.events.mu.Lock()
 		h.events.at = nil
 		h.events.mu.Unlock()

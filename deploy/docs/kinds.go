@@ -176,9 +176,9 @@ var kinds = []kind{
 		cure: "Correct the StorageClass: [its parameters](pools.md#rules-for-pools-and-classes). For room delete volumes, or add a " +
 			"pool; `kubectl get vpsa` shows them.",
 		from: []string{
-			"internal/controller/csi", "internal/model/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
+			"internal/controller/csi", "internal/model/pools", "actors/pools/classes/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
 			"actors/pools/compare.go",
-			"actors/pools/provision.go", "actors/pools/classes.go", "actors/pools/index/admission.go", "actors/pools/grow.go",
+			"actors/pools/provision.go", "actors/pools/classes/classes.go", "actors/pools/index/admission.go", "actors/pools/grow.go",
 		},
 	},
 	{
@@ -187,8 +187,8 @@ var kinds = []kind{
 		cure:  "The message says what there is. See [the afterlife of a claim](claims.md).",
 		from: []string{
 			"actors/pools/restore.go", "actors/pools/giveback.go", "actors/pools/lead.go", "actors/pools/retain.go",
-			"actors/pools/claim.go", "actors/pools/evict.go",
-			"actors/pools/expire.go", "actors/pools/endretained.go",
+			"actors/pools/claim.go", "actors/pools/classes/evict.go",
+			"actors/pools/classes/expire.go", "actors/pools/endretained.go",
 		},
 	},
 	{
@@ -196,7 +196,8 @@ var kinds = []kind{
 		cause: "What the resource names is not there, is another one's, or is still needed.",
 		cure:  "The message says which object to correct or to delete. `kubectl describe vpsa` shows a Pool with its conditions.",
 		from: []string{
-			"actors/pools", "actors/pools/env", "actors/pools/index", "actors/pools/nodes", "actors/pools/rules", "actors/pools/servers",
+			"actors/pools", "actors/pools/classes", "actors/pools/env", "actors/pools/index", "actors/pools/nodes", "actors/pools/rules",
+			"actors/pools/servers", "actors/pools/unclaimed",
 			"internal/controller/watch", "internal/model/v1alpha1",
 		},
 	},

@@ -1,4 +1,4 @@
-package pools
+package unclaimed
 
 import (
 	"cmp"
@@ -28,8 +28,8 @@ import (
 // the data. So the sweep deletes nothing: it tells of them, every day.
 
 const (
-	// unclaimedName is the name of the single actor that looks for such volumes.
-	unclaimedName = "unclaimed"
+	// Name is the name of the single actor that looks for such volumes.
+	Name = "unclaimed"
 	// sweepFirst is how long after the start of a controller it looks first, or after a look that failed; sweepEvery
 	// is the time from one look to the next.
 	sweepFirst = time.Hour
@@ -56,7 +56,7 @@ type (
 	sweepEnded struct{ err error }
 )
 
-func unclaimedProps(e *env.Environment) *actor.Props {
+func Props(e *env.Environment) *actor.Props {
 	u := &unclaimed{Environment: e}
 	return actor.PropsFromFunc(u.Receive, actor.WithReceiverMiddleware(actors.Recovering(e.Log)), actors.AtOnce)
 }

@@ -1,4 +1,4 @@
-package pools
+package classes
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ type reservation struct {
 	made time.Time
 }
 
-func classesProps(e *env.Environment) *actor.Props {
+func Props(e *env.Environment) *actor.Props {
 	k := &classes{
 		Environment: e, classes: map[string]*class{}, pools: map[string]*poolmessages.PoolReport{}, reservations: map[string]*reservation{},
 		retention: newRetention(), evictions: map[string]*eviction{},
@@ -244,4 +244,23 @@ func (k *classes) capacity(m *poolmessages.ClassCapacity) (all pools.Capacity, e
 		}
 	}
 	return all, nil
+}
+
+func (k *classes) nameOf(class string) (string, error) {
+	if class != "" {
+		return class, nil
+	}
+	c, err := k.find(class)
+	if err != nil {
+		return "", volume.Invalid("parameters", "name no class that there is: "+err.Error())
+	}
+	return c.object.Name, nil
+}
+
+// lifespanOf answers; a class that is gone keeps nothing.
+func (k *classes) lifespanOf(class string) time.Duration {
+	if c := k.classes[class]; c != nil && c.object.Spec.Lifespan != nil {
+		return c.object.Spec.Lifespan.Duration
+	}
+	return 0
 }
