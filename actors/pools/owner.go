@@ -12,6 +12,7 @@ import (
 	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/index"
 	"github.com/katbox/katbox/actors/pools/nodes"
+	"github.com/katbox/katbox/actors/pools/pool"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/actors/pools/unclaimed"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -108,7 +109,7 @@ func (o *owner) Wake(messages.Request) any { return nil }
 // Props describes the actor of a pool, a volume, a snapshot or an attachment.
 func (o *owner) Props(id volume.ID, _ any) *actor.Props {
 	if kind, name := rules.SplitKey(id); kind == rules.KindPool {
-		return poolProps(o.Environment, name, o.pools[name])
+		return pool.Props(o.Environment, name, o.pools[name])
 	}
 	return subjectProps(o.Environment, id)
 }

@@ -176,7 +176,8 @@ var kinds = []kind{
 		cure: "Correct the StorageClass: [its parameters](pools.md#rules-for-pools-and-classes). For room delete volumes, or add a " +
 			"pool; `kubectl get vpsa` shows them.",
 		from: []string{
-			"internal/controller/csi", "internal/model/pools", "actors/pools/classes/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
+			"internal/controller/csi", "internal/model/pools", "actors/pools/classes/reserve.go", "actors/pools/rules/kinds.go",
+			"actors/pools/create.go",
 			"actors/pools/compare.go",
 			"actors/pools/provision.go", "actors/pools/classes/classes.go", "actors/pools/index/admission.go", "actors/pools/grow.go",
 		},
@@ -196,7 +197,8 @@ var kinds = []kind{
 		cause: "What the resource names is not there, is another one's, or is still needed.",
 		cure:  "The message says which object to correct or to delete. `kubectl describe vpsa` shows a Pool with its conditions.",
 		from: []string{
-			"actors/pools", "actors/pools/classes", "actors/pools/env", "actors/pools/index", "actors/pools/nodes", "actors/pools/rules",
+			"actors/pools", "actors/pools/classes", "actors/pools/env", "actors/pools/index", "actors/pools/nodes", "actors/pools/pool",
+			"actors/pools/rules",
 			"actors/pools/servers", "actors/pools/unclaimed",
 			"internal/controller/watch", "internal/model/v1alpha1",
 		},
@@ -208,7 +210,7 @@ var kinds = []kind{
 			"what the message names.",
 		from: []string{
 			"actors/pools/attach.go", "actors/pools/detach.go", "actors/pools/nodes.go", "actors/pools/servers.go",
-			"actors/pools/chap.go", "actors/pools/byhand.go",
+			"actors/pools/pool/chap.go", "actors/pools/byhand.go",
 		},
 	},
 	{

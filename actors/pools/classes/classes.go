@@ -62,6 +62,7 @@ type reservation struct {
 	made time.Time
 }
 
+// Props describes the actor of the classes.
 func Props(e *env.Environment) *actor.Props {
 	k := &classes{
 		Environment: e, classes: map[string]*class{}, pools: map[string]*poolmessages.PoolReport{}, reservations: map[string]*reservation{},

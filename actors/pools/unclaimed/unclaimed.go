@@ -56,6 +56,7 @@ type (
 	sweepEnded struct{ err error }
 )
 
+// Props describes the actor.
 func Props(e *env.Environment) *actor.Props {
 	u := &unclaimed{Environment: e}
 	return actor.PropsFromFunc(u.Receive, actor.WithReceiverMiddleware(actors.Recovering(e.Log)), actors.AtOnce)

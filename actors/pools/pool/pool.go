@@ -1,4 +1,4 @@
-package pools
+package pool
 
 import (
 	"context"
@@ -84,7 +84,8 @@ type poolActor struct {
 	received uint64
 }
 
-func poolProps(e *env.Environment, name string, object *v1alpha1.Pool) *actor.Props {
+// Props describes the actor of a pool. object is its Pool, as it was seen last; nil where that is not known.
+func Props(e *env.Environment, name string, object *v1alpha1.Pool) *actor.Props {
 	p := &poolActor{Environment: e, name: name, object: object, refused: map[string]bool{}}
 	if object != nil {
 		p.remember()

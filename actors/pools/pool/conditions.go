@@ -1,4 +1,4 @@
-package pools
+package pool
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,10 +13,12 @@ type verdict struct {
 	reason, message string
 }
 
-func good(reason string) verdict         { return verdict{metav1.ConditionTrue, reason, ""} }
+func good(reason string) verdict { return verdict{metav1.ConditionTrue, reason, ""} }
+
 func bad(reason, message string) verdict { return verdict{metav1.ConditionFalse, reason, message} }
 
-func (v verdict) ok() bool     { return v.status == metav1.ConditionTrue }
+func (v verdict) ok() bool { return v.status == metav1.ConditionTrue }
+
 func (v verdict) failed() bool { return v.status == metav1.ConditionFalse }
 
 // verdicts are all conditions of a pool but the one that sums them up.
