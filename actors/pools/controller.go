@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
+	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -163,4 +165,15 @@ func (c *Controller) Snapshots(ctx context.Context, which pools.SnapshotSelectio
 func (c *Controller) Capacity(ctx context.Context, want pools.Wanted) (pools.Capacity, error) {
 	return actors.Ask(ctx, c.Root, c.Single(poolmessages.ClassesName),
 		&poolmessages.ClassCapacity{Class: want.Class, Kind: cmp.Or(c.kind, want.Kind), Near: want.Near, Block: want.Block})
+}
+
+// NodePools tells which pools a node has, when its daemon has connected and when they have changed. on asks the
+// daemon, and is the same one as long as the connection lasts.
+func (c *Controller) NodePools(node, version string, on local.Pools, all []local.Pool) {
+	c.Root.Send(c.Supervisor(), &poolmessages.NodePools{Node: node, Version: version, On: on, All: slices.Clone(all)})
+}
+
+// NodeAway tells that the connection of a node has ended. Another one of the node may have begun since.
+func (c *Controller) NodeAway(node string, on local.Pools) {
+	c.Root.Send(c.Supervisor(), &poolmessages.NodeAway{Node: node, On: on})
 }

@@ -1,26 +1,21 @@
 package pools
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/katbox/katbox/actors/pools/nodes"
 	"github.com/katbox/katbox/actors/pools/rules"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
-
-// NodePools tells which pools a node has, when its daemon has connected and when they have changed. on asks the
-// daemon, and is the same one as long as the connection lasts.
-func (c *Controller) NodePools(node, version string, on local.Pools, all []local.Pool) {
-	c.Root.Send(c.Supervisor(), &poolmessages.NodePools{Node: node, Version: version, On: on, All: slices.Clone(all)})
-}
-
-// NodeAway tells that the connection of a node has ended. Another one of the node may have begun since.
-func (c *Controller) NodeAway(node string, on local.Pools) {
-	c.Root.Send(c.Supervisor(), &poolmessages.NodeAway{Node: node, On: on})
-}
 
 // toldOf takes over which pools a node has.
 func (o *owner) toldOf(m *poolmessages.NodePools) {
@@ -90,5 +85,103 @@ func (o *owner) lookAtClass(c *v1alpha1.PoolClass) {
 		if p.Spec.Local != nil && p.Spec.ClassName == c.Name {
 			o.supervisor.Tell(rules.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{})
 		}
+	}
+}
+
+// judgeAnew decides anew which of these nodes has a disk.
+func (o *owner) judgeAnew(uuid string, nodes []string) {
+	for _, node := range nodes {
+		was := o.disks.Daemons[node].Refused[uuid]
+		switch {
+		case o.disks.Take(node, uuid):
+			o.diskTaken(uuid)
+		case o.disks.Daemons[node].Refused[uuid] != "" && o.disks.Daemons[node].Refused[uuid] != was:
+			o.refuse(uuid, node)
+		}
+	}
+}
+
+// poolOfDisk takes over what a Pool says of its disk.
+func (o *owner) poolOfDisk(p *v1alpha1.Pool) {
+	uuid, has := p.Spec.Local.UUID, p.Status.Local
+	nodes.In(o.disks.Pools, uuid, p.Name)
+	again := o.disks.Recall(uuid, nodes.Holder{Node: has.Node, KeyHash: has.KeyHash}, o.saidOf(uuid))
+	o.judgeAnew(uuid, again)
+	o.settleDisk(uuid)
+}
+
+// saidOf returns the node that a person names for a disk.
+func (o *owner) saidOf(uuid string) string {
+	for _, name := range slices.Sorted(maps.Keys(o.disks.Pools[uuid])) {
+		if p := o.pools[name]; p != nil && p.Annotations[v1alpha1.DiskOn] != "" {
+			return p.Annotations[v1alpha1.DiskOn]
+		}
+	}
+	return ""
+}
+
+// poolOfDiskGone takes over that a Pool of a disk is gone. It is made anew, if a node has the disk.
+func (o *owner) poolOfDiskGone(uuid, name string) {
+	nodes.Out(o.disks.Pools, uuid, name)
+	if len(o.disks.Pools[uuid]) == 0 {
+		o.judgeAnew(uuid, o.disks.Forget(uuid))
+	}
+	o.settleDisk(uuid)
+}
+
+// refuse tells that a node is not believed to have a disk.
+func (o *owner) refuse(uuid, node string) {
+	why := o.disks.Daemons[node].Refused[uuid]
+	text := fmt.Sprintf("node %s tells of a pool at %s with the UUID %s, which node %s has; it is not used: ", node,
+		o.disks.Daemons[node].Pools[uuid].Path, uuid, cmp.Or(o.disks.Said[uuid], o.disks.Holders[uuid].Node))
+	if why == nodes.Copied {
+		text += "remove pool.json from a copied disk before the daemon sees it, or, if the disk has moved, restart the daemon of node " + node
+	} else {
+		text += "it does not have the key of that disk; if the disk has moved there all the same, and its pool.json has lost its key, set the " +
+			"annotation " + v1alpha1.DiskOn + " of the Pool to " + node
+	}
+	for name := range o.disks.Pools[uuid] {
+		o.warnPool(name, string(why), text)
+	}
+	o.Log.Info("a node is not believed to have a disk", logkeys.Cause, text)
+}
+
+// settleDisk lets the Pool of a disk be made, or get the class that the node says.
+func (o *owner) settleDisk(uuid string) {
+	if o.listed && o.wantedPool(uuid).Class != "" {
+		o.goOn(rules.KeyOf(rules.KindDisk, uuid))
+	}
+}
+
+// wantedPool decides what is to be done for the Pool of a disk. A pool with volumes keeps its class.
+func (o *owner) wantedPool(uuid string) (work poolmessages.PoolWork) {
+	node := o.disks.Holder(uuid)
+	if node == "" {
+		return work
+	}
+	disk := o.disks.Daemons[node].Pools[uuid]
+	names := slices.Sorted(maps.Keys(o.disks.Pools[uuid]))
+	if len(names) == 0 {
+		return poolmessages.PoolWork{Node: node, Disk: disk, Class: disk.Class}
+	}
+	p := o.pools[names[0]]
+	switch {
+	case len(names) > 1, p.DeletionTimestamp != nil:
+	case p.Spec.ClassName == disk.Class:
+		delete(o.disks.Told, uuid)
+	case o.index.Counts(p.Name) == poolmessages.PoolCounts{}:
+		return poolmessages.PoolWork{Node: node, Disk: disk, Class: disk.Class, Pool: p.Name}
+	case o.disks.Told[uuid] != disk.Class:
+		o.disks.Told[uuid] = disk.Class
+		o.warnPool(p.Name, "OtherClass", fmt.Sprintf("node %s wants %s in PoolClass %s; the pool has volumes, and stays in PoolClass %s",
+			node, disk.Path, disk.Class, p.Spec.ClassName))
+	}
+	return work
+}
+
+// warnPool makes a warning of a Pool.
+func (o *owner) warnPool(name, reason, text string) {
+	if p := o.pools[name]; p != nil {
+		o.Resources.Events.Event(p, corev1.EventTypeWarning, reason, text)
 	}
 }

@@ -3,11 +3,13 @@ package pools
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors/pools/index"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/internal/model/volume"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -46,7 +48,7 @@ func (o *owner) claimSeen(c *metav1.PartialObjectMetadata) {
 	}
 	name := o.index.OfClaim[now.uid]
 	if now.invalid != "" && now != before && name != "" && o.listed {
-		(&task{Environment: o.Environment}).warn(c, "InvalidLifespan", invalid)
+		o.Resources.Events.Event(c, corev1.EventTypeWarning, "InvalidLifespan", volume.OneLine(invalid))
 	}
 	if known || now.lifespan != rules.NoLifespan || now.invalid != "" {
 		o.claims.said[key] = now
@@ -97,4 +99,69 @@ func (o *owner) catchUp(name string) {
 	delete(o.claims.behind, name)
 	o.bound.try(name)
 	o.goOn(rules.KeyOf(rules.KindVolume, name))
+}
+
+// bindings are the PersistentVolumes that are bound to another claim than the resources of their volumes say, or whose
+// volumes have no resource yet. Only the supervisor's turn uses them.
+type bindings struct {
+	// of is by the name of the PersistentVolume, by has those names by their volumes.
+	of map[string]binding
+	by map[string]string
+}
+
+// binding is a volume, and the UID of the claim that has it. tried: the volume's actor was told.
+type binding struct {
+	volume, claim string
+	tried         bool
+}
+
+func newBindings() bindings { return bindings{of: map[string]binding{}, by: map[string]string{}} }
+
+func (b *bindings) set(name string, of binding) {
+	b.drop(name)
+	b.of[name], b.by[of.volume] = of, name
+}
+
+func (b *bindings) drop(name string) {
+	was := b.of[name]
+	delete(b.of, name)
+	if b.by[was.volume] == name {
+		delete(b.by, was.volume)
+	}
+}
+
+// try notes that the actor of a volume is told.
+func (b *bindings) try(volume string) {
+	if name, ok := b.by[volume]; ok {
+		of := b.of[name]
+		of.tried = true
+		b.of[name] = of
+	}
+}
+
+// boundSeen takes over to which claim a PersistentVolume is bound.
+func (o *owner) boundSeen(pv *corev1.PersistentVolume) {
+	source, ref := pv.Spec.CSI, pv.Spec.ClaimRef
+	ours := source != nil && (source.Driver == o.Driver || source.Driver == o.LocalDriver)
+	if !ours || ref == nil || ref.UID == "" || pv.DeletionTimestamp != nil {
+		o.bound.drop(pv.Name)
+		return
+	}
+	o.bound.set(pv.Name, binding{volume: source.VolumeHandle, claim: string(ref.UID)})
+	o.compareBound(source.VolumeHandle)
+}
+
+// compareBound lets a volume follow its PersistentVolume.
+func (o *owner) compareBound(name string) {
+	pv, waits := o.bound.by[name]
+	v := o.index.Volumes[name]
+	if !waits || v == nil {
+		return
+	}
+	switch of := o.bound.of[pv]; {
+	case v.Claim == of.claim || v.Flags.Has(poolmessages.FlagExternal):
+		o.bound.drop(pv)
+	case !of.tried:
+		o.letFollow(name, v)
+	}
 }

@@ -3,19 +3,18 @@ package pools
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
 // unprotect takes all finalizers off a resource, as people do who want to be rid of it.
@@ -101,17 +100,6 @@ func TestNoFinalAnswerWhileAResourceIsLeft(t *testing.T) {
 	w.nothingLeft()
 }
 
-// TestLongNamesOfPoolsAreNoLabels: the API server would refuse the volume.
-func TestLongNamesOfPoolsAreNoLabels(t *testing.T) {
-	task := &task{Environment: &env.Environment{}, name: "pvc-1"}
-	for pool, labels := range map[string]int{strings.Repeat("p", 63): 2, strings.Repeat("p", 64): 1} {
-		v := task.wanted(newVolume("pvc-1", 1, false), poolmessages.Reservation{Class: "class", Pool: pool}, v1alpha1.NFS, 1)
-		if len(v.Labels) != labels || v.Labels[v1alpha1.LabelNamespace] != "ns" || v.Spec.PoolName != pool {
-			t.Errorf("labels %v, pool %s", v.Labels, v.Spec.PoolName)
-		}
-	}
-}
-
 // TestCopyThatMayBeGrowingIsNotGrownTwice: the controller that has made the copy has ended, and the array
 // carries out what it had asked for last.
 func TestCopyThatMayBeGrowingIsNotGrownTwice(t *testing.T) {
@@ -125,9 +113,14 @@ func TestCopyThatMayBeGrowingIsNotGrownTwice(t *testing.T) {
 		comment := pools.NewComment("cluster", n.Claim).String()
 		made, err := w.mem.CloneVolume(w.ctx, array.NewClone{Name: "pvc-2", Comment: comment, Group: from.Group})
 		w.must(err)
-		task := &task{Environment: &env.Environment{}, name: "pvc-2"}
-		v := task.wanted(n, poolmessages.Reservation{Class: "class", Pool: "pool"}, v1alpha1.NFS, 5*array.GiB)
-		v.Finalizers = []string{v1alpha1.Finalizer}
+		v := v1alpha1.PoolVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pvc-2", Finalizers: []string{v1alpha1.Finalizer}},
+			Spec: v1alpha1.PoolVolumeSpec{
+				ClassName: "class", PoolName: "pool", Size: resource.MustParse("5Gi"), VolumeMode: v1alpha1.Filesystem, Protocol: v1alpha1.NFS,
+				Management: v1alpha1.Managed, Source: &v1alpha1.VolumeSource{Volume: "pvc-1"},
+				ClaimRef: &v1alpha1.ClaimRef{Namespace: n.Claim.Namespace, Name: n.Claim.Name},
+			},
+		}
 		w.must(w.api.Create(w.ctx, &v))
 		w.settle = 30 * time.Second
 		w.start()

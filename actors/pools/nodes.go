@@ -1,19 +1,77 @@
 package pools
 
 import (
-	"context"
-	"errors"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/actors/pools/env"
+	"github.com/katbox/katbox/actors/pools/nodes"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
+
+// An array lets in to a volume over NFS what comes from the address of the node's server record. When a node
+// gets another address, its daemon writes it into the PoolNode, and each volume is attached anew: first to a
+// server record for the new address, then detached from the old one, so that what the node writes goes on.
+// Kubernetes does not ask for it. Over iSCSI the initiator's name counts, which stays.
+
+// nodeHas notes the address of a node, and lets its volumes follow.
+func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
+	if len(n.Spec.Addresses) == 0 {
+		return
+	}
+	before, now := o.index.Nodes[n.Name], poolmessages.NodeAddress{Address: n.Spec.Addresses[0], IQN: n.Spec.IQN}
+	o.index.Nodes[o.index.Word(n.Name)] = now
+	if now.Address == before.Address || !o.listed {
+		return
+	}
+	for name, a := range o.index.Attachments {
+		if a.Node == n.Name && o.index.Moved(a) {
+			o.goOn(rules.KeyOf(rules.KindAttachment, name))
+		}
+	}
+}
+
+// labelsSeen notes the topology labels of a node.
+func (o *owner) labelsSeen(node string, labels map[string]string) {
+	for uuid := range o.disks.Labelled {
+		if _, still := labels[pools.TopologyKey(uuid)]; !still {
+			nodes.Out(o.disks.Labelled, uuid, node)
+		}
+	}
+	for key := range labels {
+		if uuid, ok := pools.PoolOfKey(key); ok {
+			nodes.In(o.disks.Labelled, uuid, node)
+		}
+	}
+	o.settleLabels(node)
+}
+
+// settleLabels lets labels of a node be removed, where other nodes have their disks.
+func (o *owner) settleLabels(node string) {
+	if o.listed && len(o.staleLabels(node)) > 0 {
+		o.goOn(rules.KeyOf(rules.KindLabels, node))
+	}
+}
+
+// staleLabels returns the disks whose labels a node has, and that another node has.
+func (o *owner) staleLabels(node string) (stale []string) {
+	for uuid, nodes := range o.disks.Labelled {
+		if !nodes[node] {
+			continue
+		}
+		has := o.disks.Holder(uuid)
+		if d := o.disks.Daemons[node]; has == "" || has == node || d != nil && d.Tells(uuid) {
+			continue
+		}
+		stale = append(stale, uuid)
+	}
+	slices.Sort(stale)
+	return stale
+}
 
 // clusterNodes are the nodes of the cluster, by name. The PoolNode of one that has left the cluster is deleted
 // once nothing is attached to it. Only the supervisor's turn uses it.
@@ -95,31 +153,4 @@ func (o *owner) mayForgetNode(node string) error {
 		return rules.ErrNodeStays
 	}
 	return o.admission.MayForgetNode(node)
-}
-
-// finishNode deletes a PoolNode whose node has left the cluster. The node may be back by now, so the API
-// server is asked.
-func (t *task) finishNode(ctx context.Context) error {
-	if err := t.mayDelete(ctx, rules.KindNode); err != nil {
-		if errors.Is(err, rules.ErrNodeStays) || errors.Is(err, pools.ErrInUse) {
-			return nil // the end of what keeps it will be seen
-		}
-		return err
-	}
-	core := &metav1.PartialObjectMetadata{}
-	core.SetGroupVersionKind(rules.NodeGVK)
-	err := t.Resources.Get(ctx, client.ObjectKey{Name: t.name}, core)
-	if err == nil {
-		return nil
-	}
-	if !apierrors.IsNotFound(err) {
-		return env.KubernetesError(err, "read the Node "+t.name)
-	}
-	n := &v1alpha1.PoolNode{}
-	found, err := t.read(ctx, t.name, n)
-	if err != nil || !found {
-		return err
-	}
-	_, err = t.startDeletion(ctx, n)
-	return err
 }

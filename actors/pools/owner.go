@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/classes"
@@ -14,12 +12,29 @@ import (
 	"github.com/katbox/katbox/actors/pools/nodes"
 	"github.com/katbox/katbox/actors/pools/pool"
 	"github.com/katbox/katbox/actors/pools/rules"
+	"github.com/katbox/katbox/actors/pools/tasks"
 	"github.com/katbox/katbox/actors/pools/unclaimed"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
+
+// answerMayDelete decides in the supervisor's turn.
+func (o *owner) answerMayDelete(m *poolmessages.MayDelete) {
+	err := error(nil)
+	switch {
+	case !o.listed:
+		err = errStarting
+	case m.Kind == rules.KindVolume:
+		err = o.admission.MayRemove(m.Name)
+	case m.Kind == rules.KindSnapshot:
+		err = o.admission.MayRemoveSnapshot(m.Name)
+	case m.Kind == rules.KindNode:
+		err = o.mayForgetNode(m.Name)
+	}
+	m.Send(struct{}{}, err)
+}
 
 // errStarting answers calls before all resources are known.
 var errStarting = fmt.Errorf("%w: the controller is starting and reads the resources", volume.ErrUnavailable)
@@ -111,7 +126,7 @@ func (o *owner) Props(id volume.ID, _ any) *actor.Props {
 	if kind, name := rules.SplitKey(id); kind == rules.KindPool {
 		return pool.Props(o.Environment, name, o.pools[name])
 	}
-	return subjectProps(o.Environment, id)
+	return tasks.Props(o.Environment, id)
 }
 
 // Idle forgets what was admitted for an actor that has done all that it was asked.
@@ -222,137 +237,22 @@ func (o *owner) answers(m messages.Failer) bool {
 	return o.listed
 }
 
-// see takes over what a resource is, and lets what is unfinished go on.
-func (o *owner) see(m *poolmessages.Seen) {
-	if c, ok := m.Object.(*metav1.PartialObjectMetadata); ok && c.Kind == poolmessages.PersistentVolumeClaimKind {
-		o.claimSeen(c)
-		return
-	}
-	if pv, ok := m.Object.(*corev1.PersistentVolume); ok {
-		o.boundSeen(pv)
-		return
-	}
-	o.nodeSeen(m.Object)
-	retained := o.isRetained(m.Object)
-	if !o.index.See(m) {
-		return
-	}
-	switch object := m.Object.(type) {
-	case *v1alpha1.PoolVolume:
-		o.volumeSeen(object)
-		o.tellRetention(object, retained)
-	case *v1alpha1.Pool:
-		o.seePool(object)
-		return
-	case *v1alpha1.PoolClass:
-		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.ClassSeen{Object: object})
-		o.lookAtClass(object)
-		return
-	}
-	if id, ok := o.index.Unfinished(rules.ResourceKind(m.Object), m.Object.GetName()); ok {
-		o.goOn(id)
-	}
-}
-
-// drop forgets a resource, of which a pool or a class that is being deleted may have waited for the end.
-func (o *owner) drop(m *poolmessages.Gone) {
-	switch m.Kind {
-	case poolmessages.PersistentVolumeClaimKind:
-		o.claimGone(m.Name)
-		return
-	case poolmessages.PersistentVolumeKind:
-		o.bound.drop(m.Name)
-		return
-	}
-	node := o.nodeOf(m)
-	pool := o.index.Drop(m)
-	o.nodeGone(m, node)
-	switch m.Kind {
-	case poolmessages.PoolKind:
-		delete(o.pools, m.Name)
-		o.UUIDs.Delete(m.Name)
-		for uuid := range o.disks.Pools {
-			if o.disks.Pools[uuid][m.Name] {
-				defer o.poolOfDiskGone(uuid, m.Name)
-			}
-		}
-		o.places.Leave(m.Name)
-		o.supervisor.Tell(rules.KeyOf(rules.KindPool, m.Name), &poolmessages.PoolEnds{})
-		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.PoolGone{Name: m.Name})
-	case poolmessages.PoolClassKind:
-		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.ClassGone{Name: m.Name})
-	default:
-		if m.Kind == poolmessages.PoolVolumeKind && pool != "" {
-			delete(o.claims.behind, m.Name)
-			o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.VolumeNotRetained{Name: m.Name})
-			o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.ReleasePool{Volume: m.Name, Gone: true})
-		}
-		if p := o.pools[pool]; p != nil && p.Spec.Local != nil {
-			o.look(p.Spec.Local.UUID, true) // it has more room now
-			o.settleDisk(p.Spec.Local.UUID)
-		}
-		if p := o.pools[pool]; p != nil && p.DeletionTimestamp != nil {
-			o.supervisor.Tell(rules.KeyOf(rules.KindPool, pool), &poolmessages.PoolCountsChanged{Counts: o.index.Counts(pool)})
-		}
-	}
-}
-
-// seePool tells the actor of a pool, which it starts, and the classes.
-func (o *owner) seePool(p *v1alpha1.Pool) {
-	if before := o.pools[p.Name]; before != nil && before.UID == p.UID &&
-		rules.IsOlder(rules.ResourceVersion(p), rules.ResourceVersion(before)) {
-		return
-	}
-	o.pools[p.Name] = p
-	member := &poolmessages.PoolMember{Pool: p.Name, Class: p.Spec.ClassName, Kind: rules.KindOfPool(p)}
-	if p.Spec.Local != nil {
-		member.UUID = p.Spec.Local.UUID
-		o.UUIDs.Store(p.Name, member.UUID)
-		defer o.poolOfDisk(p)
-	}
-	o.Root.Send(o.Single(poolmessages.ClassesName), member)
-	if id := rules.KeyOf(rules.KindPool, p.Name); o.supervisor.IsAwake(id) {
-		o.supervisor.Tell(id, &poolmessages.PoolSeen{Object: p, Counts: o.index.Counts(p.Name)})
-	} else {
-		o.wakePool(p.Name)
-	}
-}
-
-// wakePool starts the actor of a pool.
-func (o *owner) wakePool(name string) {
-	if p := o.pools[name]; p != nil && o.listed {
-		o.supervisor.Wake(rules.KeyOf(rules.KindPool, name), nil, &poolmessages.PoolSeen{Object: p, Counts: o.index.Counts(p.Name)})
-	}
-}
-
-// begin lets everything go on that an earlier run has left unfinished.
-func (o *owner) begin() {
-	if o.listed {
-		return
-	}
-	o.listed = true
-	o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.Listed{})
-	o.places.Remember(o.pools)
-	for name := range o.pools {
-		o.wakePool(name)
-	}
-	for _, id := range o.index.AllUnfinished() {
-		o.goOn(id)
-	}
-	for name := range o.claims.behind {
-		o.catchUp(name)
-	}
-	for node := range o.nodes {
-		o.forgetNode(node)
-		o.settleLabels(node)
-	}
-	o.takeEarly()
-}
-
 // goOn starts the actor of a resource with something left to do. One that has an actor is being
 // changed; Sleep looks at it again.
 func (o *owner) goOn(id volume.ID) {
 	if o.listed && !o.supervisor.IsAwake(id) {
 		o.supervisor.Wake(id, nil, &messages.Resume{})
 	}
+}
+
+// takePlace decides in the supervisor's turn.
+func (o *owner) takePlace(m *poolmessages.TakePlace) string {
+	if has := o.places[m.At]; has != "" && has != m.Pool {
+		return has
+	}
+	if o.pools[m.Pool] != nil {
+		o.places.Leave(m.Pool)
+		o.places[m.At] = m.Pool
+	}
+	return m.Pool
 }

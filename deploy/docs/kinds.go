@@ -176,10 +176,9 @@ var kinds = []kind{
 		cure: "Correct the StorageClass: [its parameters](pools.md#rules-for-pools-and-classes). For room delete volumes, or add a " +
 			"pool; `kubectl get vpsa` shows them.",
 		from: []string{
-			"internal/controller/csi", "internal/model/pools", "actors/pools/classes/reserve.go", "actors/pools/rules/kinds.go",
-			"actors/pools/create.go",
-			"actors/pools/compare.go",
-			"actors/pools/provision.go", "actors/pools/classes/classes.go", "actors/pools/index/admission.go", "actors/pools/grow.go",
+			"internal/controller/csi", "internal/model/pools", "actors/pools/classes/reserve.go", "actors/pools/classes/candidates.go",
+			"actors/pools/rules/kinds.go", "actors/pools/tasks/create.go", "actors/pools/tasks/compare.go", "actors/pools/tasks/provision.go",
+			"actors/pools/classes/classes.go", "actors/pools/index/admission.go", "actors/pools/tasks/grow.go",
 		},
 	},
 	{
@@ -187,9 +186,8 @@ var kinds = []kind{
 		cause: "What a claim asks back is not retained, is of another class, mode or size, or another claim had it first.",
 		cure:  "The message says what there is. See [the afterlife of a claim](claims.md).",
 		from: []string{
-			"actors/pools/restore.go", "actors/pools/giveback.go", "actors/pools/lead.go", "actors/pools/retain.go",
-			"actors/pools/claim.go", "actors/pools/classes/evict.go",
-			"actors/pools/classes/expire.go", "actors/pools/endretained.go",
+			"actors/pools/tasks/restore.go", "actors/pools/tasks/giveback.go", "actors/pools/tasks/lead.go", "actors/pools/tasks/retain.go",
+			"actors/pools/tasks/claim.go", "actors/pools/tasks/endretained.go", "actors/pools/classes/evict.go", "actors/pools/classes/expire.go",
 		},
 	},
 	{
@@ -198,8 +196,7 @@ var kinds = []kind{
 		cure:  "The message says which object to correct or to delete. `kubectl describe vpsa` shows a Pool with its conditions.",
 		from: []string{
 			"actors/pools", "actors/pools/classes", "actors/pools/env", "actors/pools/index", "actors/pools/nodes", "actors/pools/pool",
-			"actors/pools/rules",
-			"actors/pools/servers", "actors/pools/unclaimed",
+			"actors/pools/rules", "actors/pools/tasks", "actors/pools/unclaimed",
 			"internal/controller/watch", "internal/model/v1alpha1",
 		},
 	},
@@ -209,8 +206,8 @@ var kinds = []kind{
 		cure: "Look whether the daemon runs on the node; [The address of a node](pools.md#the-address-of-a-node). Detach on the array " +
 			"what the message names.",
 		from: []string{
-			"actors/pools/attach.go", "actors/pools/detach.go", "actors/pools/nodes.go", "actors/pools/servers.go",
-			"actors/pools/pool/chap.go", "actors/pools/byhand.go",
+			"actors/pools/tasks/attach.go", "actors/pools/tasks/detach.go", "actors/pools/tasks/nodes.go", "actors/pools/tasks/byhand.go",
+			"actors/pools/tasks/serverrecords.go", "actors/pools/servers", "actors/pools/pool/chap.go",
 		},
 	},
 	{

@@ -132,9 +132,13 @@ var reasonCalls = map[string]int{"Event": 2, "tell": 1, "warn": 1, "tellBoth": 1
 // TestEventsAreExplained: troubleshooting.md has the reason of each event that the controller makes.
 func TestEventsAreExplained(t *testing.T) {
 	page := read(t, troubleshootingFile)
-	paths, err := filepath.Glob(filepath.Join(root, "actors/pools/*.go"))
-	if err != nil {
-		t.Fatal(err)
+	var paths []string
+	for _, pattern := range []string{"actors/pools/*.go", "actors/pools/*/*.go"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
 	}
 	reasons := stateNames(t)
 	for _, path := range paths {
