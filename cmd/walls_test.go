@@ -98,6 +98,43 @@ func TestWalls(t *testing.T) {
 	}
 }
 
+// tiers are the packages of actors/pools, from below: none links another one of its tier, or of a tier above. They know of one
+// another only what messages say.
+var tiers = [][]string{
+	{"rules"}, {"servers"}, {"env"}, {"index", "nodes", "classes", "pool", "tasks", "unclaimed"}, {""},
+}
+
+// TestPoolsPointDown looks at all packages that there are.
+func TestPoolsPointDown(t *testing.T) {
+	tier := map[string]int{}
+	for i, names := range tiers {
+		for _, name := range names {
+			tier[path.Join(own, "actors/pools", name)] = i
+		}
+	}
+	text, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "../actors/pools/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(text)) {
+		names := strings.Fields(line)
+		mine, known := tier[names[0]]
+		if !known {
+			t.Errorf("%s is in no tier", names[0])
+		}
+		found++
+		for _, dep := range names[1:] {
+			if below, ok := tier[dep]; ok && below >= mine {
+				t.Errorf("%s links %s", names[0], dep)
+			}
+		}
+	}
+	if found != len(tier) {
+		t.Errorf("there are %d packages, and %d have a tier", found, len(tier))
+	}
+}
+
 // links has what each package of the programs and rooms links.
 func links(t *testing.T) map[string][]string {
 	t.Helper()

@@ -28,22 +28,30 @@
 //
 // In the controller of the pools, in the package messages/pools:
 //
-//	gRPC handlers                                   watches of resources
-//	  | CreateVolume, RemoveVolume, GrowVolume,       |
-//	  | AttachVolume, DetachVolume, TakeSnapshot,     | what there is,
-//	  | RemoveSnapshot, FindVolume, ListVolumes, ...  | what is gone
-//	  v                                               v
-//	+-------------------------------------------------------+  UsePool,    +------+
-//	| supervisor: the index of all resources; what concerns | DoubtPool,   | pool |
-//	| several of them is decided here                       | PoolTook --> |      |
-//	+-------------------------------------------------------+              +------+
-//	 | requests,   ^ AtRest, Stuck,         ^ UsePool, DoubtPool, PoolTook    | how it is
-//	 | Resume      | what a task has made   |                                 v
-//	 v             |                        |   ReservePool, ReleasePool  +---------+
-//	+--------------------------------------------+ ---------------------> | classes |
-//	| volume, snapshot, attachment: one for each |                        +---------+
-//	| that is changing, and its task             |                            ^
-//	+--------------------------------------------+          ClassCapacity ----+ gRPC handlers
+//	gRPC handlers                            watches         connections of nodes
+//	  | CreateVolume, RemoveVolume,            | Seen, Gone,    | NodePools,
+//	  | GrowVolume, AttachVolume, ...          | Listed         | NodeAway
+//	  | FindVolume, ListVolumes, ...           |                |
+//	  v                                        v                v
+//	+------------------------------------------------------------------------------------+
+//	| supervisor: the index of all resources, and which node has which disk; what        |
+//	| concerns several of them is decided here                                           |
+//	+------------------------------------------------------------------------------------+
+//	 | requests,  ^ AtRest, Stuck,         | UsePool,    ^ CountPool,  | ClassSeen,     ^ EndRetained,
+//	 | Resume     | Seen, Gone,            | DoubtPool,  | ListPool,   | PoolMember,    | WarnPool
+//	 |            | UsePool, DoubtPool,    | PoolTook,   | TakePlace,  | VolumeRetained |
+//	 |            | PoolTook, MayDelete,   | PoolSeen,   | FindDisk    |                |
+//	 v            | ClaimDisk, ...         v ProbePool   |             v                |
+//	+---------------------------------+   +---------------------------------+   +---------+
+//	| volume, snapshot, attachment,   |   | pool: one for each Pool         |   | classes |
+//	| node: one for each that is      |   +---------------------------------+   +---------+
+//	| changing, and its task          |     | PoolReport, WantsOfClass, CountReserved  ^ ^
+//	+---------------------------------+     +------------------------------------------+ |
+//	  | ReservePool, ReleasePool, NameOfClass, LifespanOfClass                           |
+//	  +----------------------------------------------------------------------------------+
+//
+// A gRPC handler asks classes for a ClassCapacity by itself. Beside them is unclaimed, which asks the supervisor once a day to
+// ListClaimed.
 //
 // On a node with volumes of arrays:
 //
