@@ -214,8 +214,12 @@ func (a audit) nothingLeft(ctx context.Context) ([]Violation, error) {
 	}
 }
 
-// keep is a file of the daemon's that keeps a directory from being empty.
-const keep = ".keep"
+// keep is a file of the daemon's that keeps a directory from being empty, spare one beside its records that the next one
+// takes the place of where the disk has no inode for it.
+const (
+	keep  = ".keep"
+	spare = "records/.spare"
+)
 
 // leftIn lists what there should not be in the directory of a pool without volumes, and its loop devices.
 func leftIn(dir string) (left []string, err error) {
@@ -225,8 +229,8 @@ func leftIn(dir string) (left []string, err error) {
 			return nil, err
 		}
 		for _, entry := range entries {
-			if entry.Name() != keep {
-				left = append(left, filepath.Join(part, entry.Name()))
+			if name := filepath.Join(part, entry.Name()); entry.Name() != keep && name != spare {
+				left = append(left, name)
 			}
 		}
 	}
