@@ -164,8 +164,8 @@ func (l *life) expire(ctx context.Context, after time.Duration) error {
 		switch what {
 		case story.Gone:
 			return l.tell(story.Event{What: story.Gone})
-		case story.Partial:
-			return fmt.Errorf("retained, looked at at %s: %s", story.Clock(before), text)
+		case story.Partial, story.Empty:
+			return fmt.Errorf("retained, looked at at %s: %s %s", story.Clock(before), what, text)
 		}
 		if pause.For(ctx, lookPause) != nil {
 			return errOver

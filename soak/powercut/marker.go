@@ -11,10 +11,10 @@ import (
 )
 
 // look says what there is of n markers in a data directory: whole, partial with
-// what is wrong, or gone. The directory may be moved away and erased meanwhile.
+// what is wrong, empty, or gone. The directory may be moved away and erased meanwhile.
 func look(dir, volume string, n int) (story.Verb, string) {
 	what, text := lookOnce(dir, volume, n)
-	if what != story.Partial {
+	if what != story.Partial && what != story.Empty {
 		return what, text
 	}
 	// It may have gone in between. What is still there now is not on its way.
@@ -32,6 +32,9 @@ func lookOnce(dir, volume string, n int) (story.Verb, string) {
 	defer d.Close()
 	for k := 1; k <= n; k++ {
 		if err := synced.Check(d, synced.Name(k), volume, k); err != nil {
+			if entries, err := fs.ReadDir(d.FS(), "."); err == nil && len(entries) == 0 {
+				return story.Empty, ""
+			}
 			return story.Partial, fmt.Sprintf("marker %d of %d: %v", k, n, err)
 		}
 	}
@@ -45,15 +48,10 @@ func count(dir, volume string, n int) (int, error) {
 	switch what {
 	case story.Whole:
 		return n, nil
+	case story.Empty:
+		return 0, nil
 	case story.Gone:
 		return 0, fmt.Errorf("%s does not exist", dir)
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return 0, err
-	}
-	if len(entries) > 0 {
-		return 0, errors.New(text)
-	}
-	return 0, nil
+	return 0, errors.New(text)
 }

@@ -38,7 +38,7 @@ func TestLook(t *testing.T) {
 				return err
 			}
 			return os.Mkdir(dir, 0o755)
-		}, story.Partial, 0, false},
+		}, story.Empty, 0, false},
 		{"gone", os.RemoveAll, story.Gone, 0, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -55,6 +55,7 @@ const (
 const (
 	Whole   Verb = "whole"   // all markers are in the data directory
 	Partial Verb = "partial" // some are not, see Text
+	Empty   Verb = "empty"   // nothing is in the data directory, where there should be markers
 	Gone    Verb = "gone"    // there is no data directory
 
 	Shown   Verb = "shown"   // the target is mounted, and the pod sees what it should

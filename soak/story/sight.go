@@ -18,6 +18,9 @@ func (s *Story) sight(e Event) {
 			return
 		}
 		s.breaks("its data is not whole: %s", e.Text)
+	case Empty:
+		s.last = Empty
+		s.empty(e)
 	case Gone:
 		s.last = Gone
 		s.gone(e)
@@ -90,6 +93,18 @@ func (s *Story) gone(e Event) {
 	default:
 		s.breaks("it is published, and its data is gone at %s", Clock(e.Until))
 	}
+}
+
+// empty: a publish without an answer has made a new volume, after the old one had gone.
+func (s *Story) empty(e Event) {
+	if s.markers > 0 {
+		if !s.May(Live) || !s.MayBeGone(e.Until) {
+			s.breaks("its data is gone from its directory at %s", Clock(e.Until))
+			return
+		}
+		s.worlds, s.markers = []world{{state: Live}}, 0
+	}
+	s.whole(e.At)
 }
 
 // mount: the pod sees the volume, something else, or nothing.

@@ -108,6 +108,10 @@ func TestStory(t *testing.T) {
 		{"returning, goes at its deadline", [][]Event{left, {at(5.5, Publish)}, boot, {at(14, Gone)}}, ""},
 		{"returning, stays", [][]Event{left, {at(5.5, Publish)}, boot, {at(1000, Whole)}}, ""},
 		{"returning, gone early", [][]Event{left, {at(5.5, Publish)}, boot, {at(13, Gone)}}, "at the earliest"},
+		{"returning, empty after the old deadline", [][]Event{left, {at(14, Publish), at(15, Cut), at(15, Empty), at(16, Ready), at(17, Empty),
+			at(18, Publish), at(19, Published, 0), at(20, Wrote, 1), at(21, Partial)}}, "not whole"},
+		{"returning, empty before the old deadline", [][]Event{left, {at(5.5, Publish), at(6, Cut), at(6, Empty)}}, "its data is gone"},
+		{"retained, empty", [][]Event{left, boot, {at(14, Empty)}}, "its data is gone"},
 		{"returned, gone at the old deadline", [][]Event{left, {at(5.5, Publish), at(5.6, Published, 2)}, boot, {at(14, Gone)}},
 			"published, and its data is gone"},
 		// It was seen after the old deadline, so it is published and stays so.
