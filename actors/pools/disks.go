@@ -1,7 +1,6 @@
 package pools
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,8 +16,8 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// toldOf takes over which pools a node has.
-func (o *owner) toldOf(m *poolmessages.NodePools) {
+// poolsOfNode takes over which pools a node has.
+func (o *owner) poolsOfNode(m *poolmessages.NodePools) {
 	m.All = slices.DeleteFunc(m.All, func(p local.Pool) bool {
 		bad := !pools.IsUUID(p.UUID) || !pools.IsID(p.Class)
 		if bad {
@@ -28,7 +27,7 @@ func (o *owner) toldOf(m *poolmessages.NodePools) {
 		return bad
 	})
 	if !o.listed {
-		o.disks.Early[m.Node] = m
+		o.early[m.Node] = m
 		return
 	}
 	changed, refused := o.disks.Update(m)
@@ -42,10 +41,10 @@ func (o *owner) toldOf(m *poolmessages.NodePools) {
 
 // takeEarly takes over what nodes have told before all Pools were known.
 func (o *owner) takeEarly() {
-	early := o.disks.Early
-	o.disks.Early = map[string]*poolmessages.NodePools{}
+	early := o.early
+	o.early = map[string]*poolmessages.NodePools{}
 	for _, node := range slices.Sorted(maps.Keys(early)) {
-		o.toldOf(early[node])
+		o.poolsOfNode(early[node])
 	}
 }
 
@@ -53,34 +52,34 @@ func (o *owner) takeEarly() {
 func (o *owner) diskTaken(uuid string) {
 	o.look(uuid, false)
 	o.settleDisk(uuid)
-	for node := range o.disks.Labelled[uuid] {
+	for _, node := range o.disks.Labelled(uuid) {
 		o.settleLabels(node)
 	}
 }
 
-// left takes over that a node is not connected.
-func (o *owner) left(m *poolmessages.NodeAway) {
-	if early := o.disks.Early[m.Node]; early != nil && early.On == m.On {
-		delete(o.disks.Early, m.Node)
+// nodeLeft takes over that a node is not connected.
+func (o *owner) nodeLeft(m *poolmessages.NodeAway) {
+	if early := o.early[m.Node]; early != nil && early.On == m.On {
+		delete(o.early, m.Node)
 	}
-	for _, uuid := range o.disks.Left(m) {
+	for _, uuid := range o.disks.Leave(m) {
 		o.look(uuid, false)
 	}
 }
 
 // look lets the pools of a disk be asked how they are.
 func (o *owner) look(uuid string, soon bool) {
-	for name := range o.disks.Pools[uuid] {
+	for _, name := range o.disks.PoolsOf(uuid) {
 		o.supervisor.Tell(rules.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{Soon: soon})
 	}
 }
 
 // lookAtClass lets the pools on nodes of a class that has changed be asked how they are: it may be strict now.
 func (o *owner) lookAtClass(c *v1alpha1.PoolClass) {
-	if o.disks.Classes[c.Name] == c.Generation {
+	if o.generations[c.Name] == c.Generation {
 		return
 	}
-	o.disks.Classes[c.Name] = c.Generation
+	o.generations[c.Name] = c.Generation
 	for name, p := range o.pools {
 		if p.Spec.Local != nil && p.Spec.ClassName == c.Name {
 			o.supervisor.Tell(rules.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{})
@@ -91,11 +90,10 @@ func (o *owner) lookAtClass(c *v1alpha1.PoolClass) {
 // judgeAnew decides anew which of these nodes has a disk.
 func (o *owner) judgeAnew(uuid string, nodes []string) {
 	for _, node := range nodes {
-		was := o.disks.Daemons[node].Refused[uuid]
-		switch {
-		case o.disks.Take(node, uuid):
+		switch taken, refused := o.disks.Judge(uuid, node); {
+		case taken:
 			o.diskTaken(uuid)
-		case o.disks.Daemons[node].Refused[uuid] != "" && o.disks.Daemons[node].Refused[uuid] != was:
+		case refused:
 			o.refuse(uuid, node)
 		}
 	}
@@ -104,7 +102,7 @@ func (o *owner) judgeAnew(uuid string, nodes []string) {
 // poolOfDisk takes over what a Pool says of its disk.
 func (o *owner) poolOfDisk(p *v1alpha1.Pool) {
 	uuid, has := p.Spec.Local.UUID, p.Status.Local
-	nodes.In(o.disks.Pools, uuid, p.Name)
+	o.disks.AddPool(uuid, p.Name)
 	again := o.disks.Recall(uuid, nodes.Holder{Node: has.Node, KeyHash: has.KeyHash}, o.saidOf(uuid))
 	o.judgeAnew(uuid, again)
 	o.settleDisk(uuid)
@@ -112,7 +110,7 @@ func (o *owner) poolOfDisk(p *v1alpha1.Pool) {
 
 // saidOf returns the node that a person names for a disk.
 func (o *owner) saidOf(uuid string) string {
-	for _, name := range slices.Sorted(maps.Keys(o.disks.Pools[uuid])) {
+	for _, name := range o.disks.PoolsOf(uuid) {
 		if p := o.pools[name]; p != nil && p.Annotations[v1alpha1.DiskOn] != "" {
 			return p.Annotations[v1alpha1.DiskOn]
 		}
@@ -122,8 +120,7 @@ func (o *owner) saidOf(uuid string) string {
 
 // poolOfDiskGone takes over that a Pool of a disk is gone. It is made anew, if a node has the disk.
 func (o *owner) poolOfDiskGone(uuid, name string) {
-	nodes.Out(o.disks.Pools, uuid, name)
-	if len(o.disks.Pools[uuid]) == 0 {
+	if o.disks.RemovePool(uuid, name) {
 		o.judgeAnew(uuid, o.disks.Forget(uuid))
 	}
 	o.settleDisk(uuid)
@@ -131,17 +128,9 @@ func (o *owner) poolOfDiskGone(uuid, name string) {
 
 // refuse tells that a node is not believed to have a disk.
 func (o *owner) refuse(uuid, node string) {
-	why := o.disks.Daemons[node].Refused[uuid]
-	text := fmt.Sprintf("node %s tells of a pool at %s with the UUID %s, which node %s has; it is not used: ", node,
-		o.disks.Daemons[node].Pools[uuid].Path, uuid, cmp.Or(o.disks.Said[uuid], o.disks.Holders[uuid].Node))
-	if why == nodes.Copied {
-		text += "remove pool.json from a copied disk before the daemon sees it, or, if the disk has moved, restart the daemon of node " + node
-	} else {
-		text += "it does not have the key of that disk; if the disk has moved there all the same, and its pool.json has lost its key, set the " +
-			"annotation " + v1alpha1.DiskOn + " of the Pool to " + node
-	}
-	for name := range o.disks.Pools[uuid] {
-		o.warnPool(name, string(why), text)
+	why, text := o.disks.Refused(uuid, node)
+	for _, name := range o.disks.PoolsOf(uuid) {
+		o.warnPool(name, why, text)
 	}
 	o.Log.Info("a node is not believed to have a disk", logkeys.Cause, text)
 }
@@ -155,12 +144,11 @@ func (o *owner) settleDisk(uuid string) {
 
 // wantedPool decides what is to be done for the Pool of a disk. A pool with volumes keeps its class.
 func (o *owner) wantedPool(uuid string) (work poolmessages.PoolWork) {
-	node := o.disks.Holder(uuid)
+	node, disk := o.disks.Disk(uuid)
 	if node == "" {
 		return work
 	}
-	disk := o.disks.Daemons[node].Pools[uuid]
-	names := slices.Sorted(maps.Keys(o.disks.Pools[uuid]))
+	names := o.disks.PoolsOf(uuid)
 	if len(names) == 0 {
 		return poolmessages.PoolWork{Node: node, Disk: disk, Class: disk.Class}
 	}
@@ -168,11 +156,11 @@ func (o *owner) wantedPool(uuid string) (work poolmessages.PoolWork) {
 	switch {
 	case len(names) > 1, p.DeletionTimestamp != nil:
 	case p.Spec.ClassName == disk.Class:
-		delete(o.disks.Told, uuid)
+		delete(o.otherClass, uuid)
 	case o.index.Counts(p.Name) == poolmessages.PoolCounts{}:
 		return poolmessages.PoolWork{Node: node, Disk: disk, Class: disk.Class, Pool: p.Name}
-	case o.disks.Told[uuid] != disk.Class:
-		o.disks.Told[uuid] = disk.Class
+	case o.otherClass[uuid] != disk.Class:
+		o.otherClass[uuid] = disk.Class
 		o.warnPool(p.Name, "OtherClass", fmt.Sprintf("node %s wants %s in PoolClass %s; the pool has volumes, and stays in PoolClass %s",
 			node, disk.Path, disk.Class, p.Spec.ClassName))
 	}

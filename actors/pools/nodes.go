@@ -1,12 +1,9 @@
 package pools
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/actors/pools/nodes"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
@@ -37,40 +34,21 @@ func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
 
 // labelsSeen notes the topology labels of a node.
 func (o *owner) labelsSeen(node string, labels map[string]string) {
-	for uuid := range o.disks.Labelled {
-		if _, still := labels[pools.TopologyKey(uuid)]; !still {
-			nodes.Out(o.disks.Labelled, uuid, node)
-		}
-	}
+	var uuids []string
 	for key := range labels {
 		if uuid, ok := pools.PoolOfKey(key); ok {
-			nodes.In(o.disks.Labelled, uuid, node)
+			uuids = append(uuids, uuid)
 		}
 	}
+	o.disks.SetLabels(node, uuids)
 	o.settleLabels(node)
 }
 
 // settleLabels lets labels of a node be removed, where other nodes have their disks.
 func (o *owner) settleLabels(node string) {
-	if o.listed && len(o.staleLabels(node)) > 0 {
+	if o.listed && len(o.disks.StaleLabels(node)) > 0 {
 		o.goOn(rules.KeyOf(rules.KindLabels, node))
 	}
-}
-
-// staleLabels returns the disks whose labels a node has, and that another node has.
-func (o *owner) staleLabels(node string) (stale []string) {
-	for uuid, nodes := range o.disks.Labelled {
-		if !nodes[node] {
-			continue
-		}
-		has := o.disks.Holder(uuid)
-		if d := o.disks.Daemons[node]; has == "" || has == node || d != nil && d.Tells(uuid) {
-			continue
-		}
-		stale = append(stale, uuid)
-	}
-	slices.Sort(stale)
-	return stale
 }
 
 // clusterNodes are the nodes of the cluster, by name. The PoolNode of one that has left the cluster is deleted

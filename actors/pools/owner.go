@@ -54,6 +54,12 @@ type owner struct {
 	places nodes.Places
 	// disks are those of nodes.
 	disks *nodes.Disks
+	// early is what nodes have told before all Pools were known: who may have a disk is not known before.
+	early map[string]*poolmessages.NodePools
+	// otherClass are the classes that nodes want, by disks, and that an Event has said are not those of the Pools.
+	otherClass map[string]string
+	// generations are those of the PoolClasses.
+	generations map[string]int64
 	// bound are PersistentVolumes whose claims the resources of their volumes do not name.
 	bound bindings
 	// claims are those with something to say of their volumes.
@@ -68,7 +74,8 @@ func newOwner(e *env.Environment) *owner {
 	return &owner{
 		Environment: e, index: known, admission: index.NewAdmission(known, objects), nodes: clusterNodes{}, pools: objects,
 		places: nodes.Places{},
-		disks:  nodes.NewDisks(), claims: newClaims(), bound: newBindings(),
+		disks:  nodes.NewDisks(), early: map[string]*poolmessages.NodePools{}, otherClass: map[string]string{},
+		generations: map[string]int64{}, claims: newClaims(), bound: newBindings(),
 	}
 }
 
@@ -183,9 +190,9 @@ func (o *owner) Receive(c actor.Context) {
 	case *poolmessages.ListPool:
 		m.Send(o.index.Contents(m.Name), nil)
 	case *poolmessages.NodePools:
-		o.toldOf(m)
+		o.poolsOfNode(m)
 	case *poolmessages.NodeAway:
-		o.left(m)
+		o.nodeLeft(m)
 	case *poolmessages.WarnPool:
 		o.warnPool(m.Pool, m.Reason, m.Text)
 	case *poolmessages.FindDisk:
@@ -193,7 +200,7 @@ func (o *owner) Receive(c actor.Context) {
 	case *poolmessages.WantedPool:
 		m.Send(o.wantedPool(m.UUID), nil)
 	case *poolmessages.StaleLabels:
-		m.Send(o.staleLabels(m.Node), nil)
+		m.Send(o.disks.StaleLabels(m.Node), nil)
 	case *poolmessages.TakePlace:
 		m.Send(o.takePlace(m), nil)
 	case *poolmessages.MayDelete:

@@ -59,10 +59,8 @@ func (o *owner) drop(m *poolmessages.Gone) {
 	case poolmessages.PoolKind:
 		delete(o.pools, m.Name)
 		o.UUIDs.Delete(m.Name)
-		for uuid := range o.disks.Pools {
-			if o.disks.Pools[uuid][m.Name] {
-				defer o.poolOfDiskGone(uuid, m.Name)
-			}
+		for _, uuid := range o.disks.DisksOf(m.Name) {
+			defer o.poolOfDiskGone(uuid, m.Name)
 		}
 		o.places.Leave(m.Name)
 		o.supervisor.Tell(rules.KeyOf(rules.KindPool, m.Name), &poolmessages.PoolEnds{})

@@ -2,57 +2,59 @@ package nodes
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/katbox/katbox/internal/model/local"
+	"github.com/katbox/katbox/internal/model/v1alpha1"
 )
 
 // Holder is the node that has a disk, or had it last, and the hash of the key that the disk has; empty where it is not
 // known.
 type Holder struct{ Node, KeyHash string }
 
-// Refusal is why a node is not believed to have a disk.
-type Refusal string
+// refusal is why a node is not believed to have a disk.
+type refusal string
 
 const (
 	// unproven: the disk is another node's, and this one does not have its key.
-	unproven Refusal = "WrongKey"
-	// Copied: another node that is connected has the disk, too.
-	Copied Refusal = "SameDisk"
+	unproven refusal = "WrongKey"
+	// copied: another node that is connected has the disk, too.
+	copied refusal = "SameDisk"
 )
 
-// Take lets a node that tells of a disk have it, or notes why not. That a node misses a disk that another one has by now
+// take lets a node that tells of a disk have it, or notes why not. That a node misses a disk that another one has by now
 // is no claim to it.
-func (d *Disks) Take(node, uuid string) bool {
-	n := d.Daemons[node]
-	key := n.Pools[uuid].Key
-	why := d.doubt(node, uuid, key, n.Refused[uuid])
+func (d *Disks) take(node, uuid string) bool {
+	n := d.daemons[node]
+	key := n.pools[uuid].Key
+	why := d.doubt(node, uuid, key, n.refused[uuid])
 	switch {
-	case why != "" && n.Pools[uuid].Failed != "":
-		delete(n.Refused, uuid)
+	case why != "" && n.pools[uuid].Failed != "":
+		delete(n.refused, uuid)
 		return false
 	case why != "":
-		n.Refused[uuid] = why
+		n.refused[uuid] = why
 		return false
 	}
-	delete(n.Refused, uuid)
-	d.Holders[uuid] = Holder{Node: node, KeyHash: cmp.Or(key.Hash(), d.Holders[uuid].KeyHash)}
+	delete(n.refused, uuid)
+	d.holders[uuid] = Holder{Node: node, KeyHash: cmp.Or(key.Hash(), d.holders[uuid].KeyHash)}
 	return true
 }
 
 // doubt returns why a node is not believed to have a disk; empty where it is. The disk is with the node that had it last,
 // with the one that a person names, or with one that has its key: all else that a node tells of a disk, it may have read
 // in names and labels. A disk of which nothing is known is the first one's.
-func (d *Disks) doubt(node, uuid string, key local.Key, was Refusal) Refusal {
-	has, said := d.Holders[uuid], d.Said[uuid]
+func (d *Disks) doubt(node, uuid string, key local.Key, was refusal) refusal {
+	has, said := d.holders[uuid], d.said[uuid]
 	switch {
 	case said == node, said == "" && (has.Node == "" || has.Node == node):
 		return ""
 	case has.KeyHash == "" || key.Hash() != has.KeyHash:
 		return unproven
-	case has.Node != node && (was == Copied || d.has(has.Node, uuid)):
-		return Copied
+	case has.Node != node && (was == copied || d.has(has.Node, uuid)):
+		return copied
 	}
 	return ""
 }
@@ -60,15 +62,15 @@ func (d *Disks) doubt(node, uuid string, key local.Key, was Refusal) Refusal {
 // Recall takes over what a Pool remembers of its disk, unless more is known, and whom a person names. It returns the nodes
 // that tell of the disk, the one that had it last first, where a person has changed that.
 func (d *Disks) Recall(uuid string, remembered Holder, said string) (again []string) {
-	if _, known := d.Holders[uuid]; !known && remembered.Node != "" {
-		d.Holders[uuid] = remembered
+	if _, known := d.holders[uuid]; !known && remembered.Node != "" {
+		d.holders[uuid] = remembered
 	}
-	if d.Said[uuid] == said {
+	if d.said[uuid] == said {
 		return nil
 	}
-	d.Said[uuid] = said
+	d.said[uuid] = said
 	if said == "" {
-		delete(d.Said, uuid)
+		delete(d.said, uuid)
 	}
 	return d.tellers(uuid)
 }
@@ -77,16 +79,16 @@ func (d *Disks) Recall(uuid string, remembered Holder, said string) (again []str
 // last first.
 func (d *Disks) Forget(uuid string) []string {
 	again := d.tellers(uuid)
-	delete(d.Holders, uuid)
-	delete(d.Said, uuid)
+	delete(d.holders, uuid)
+	delete(d.said, uuid)
 	return again
 }
 
 // tellers returns the nodes that are connected and tell of a disk, the one that had it last first.
 func (d *Disks) tellers(uuid string) (nodes []string) {
-	last := d.Holders[uuid].Node
-	for _, node := range slices.Sorted(maps.Keys(d.Daemons)) {
-		if d.Daemons[node].Tells(uuid) {
+	last := d.holders[uuid].Node
+	for _, node := range slices.Sorted(maps.Keys(d.daemons)) {
+		if d.daemons[node].tells(uuid) {
 			nodes = append(nodes, node)
 		}
 	}
@@ -100,4 +102,29 @@ func (d *Disks) tellers(uuid string) (nodes []string) {
 		return 0
 	})
 	return nodes
+}
+
+// Judge decides anew whether a node has a disk that it tells of: it is taken from now on, or newly refused, or neither.
+func (d *Disks) Judge(uuid, node string) (taken, refused bool) {
+	was := d.daemons[node].refused[uuid]
+	if d.take(node, uuid) {
+		return true, false
+	}
+	is := d.daemons[node].refused[uuid]
+	return false, is != "" && is != was
+}
+
+// Refused says why a node is not believed to have a disk: in a word, and in a text for people.
+func (d *Disks) Refused(uuid, node string) (reason, text string) {
+	n := d.daemons[node]
+	text = fmt.Sprintf("node %s tells of a pool at %s with the UUID %s, which node %s has; it is not used: ", node,
+		n.pools[uuid].Path, uuid, cmp.Or(d.said[uuid], d.holders[uuid].Node))
+	why := n.refused[uuid]
+	if why == copied {
+		text += "remove pool.json from a copied disk before the daemon sees it, or, if the disk has moved, restart the daemon of node " + node
+	} else {
+		text += "it does not have the key of that disk; if the disk has moved there all the same, and its pool.json has lost its key, set the " +
+			"annotation " + v1alpha1.DiskOn + " of the Pool to " + node
+	}
+	return string(why), text
 }
