@@ -39,14 +39,14 @@ func (o *owner) claimSeen(c *metav1.PartialObjectMetadata) {
 	key := c.Namespace + "/" + c.Name
 	lifespan, invalid := rules.LifespanOf(c)
 	before, known := o.claims.said[key]
-	if lifespan == rules.NoLifespan && invalid == nil && !known && o.index.OfClaim[string(c.UID)] == "" {
+	if lifespan == rules.NoLifespan && invalid == nil && !known && o.index.VolumeOfClaim(string(c.UID)) == "" {
 		return
 	}
 	now := claimSaid{uid: string(c.UID), lifespan: lifespan}
 	if invalid != nil {
 		now.invalid = invalid.Error() // which has the beginning of the annotation alone
 	}
-	name := o.index.OfClaim[now.uid]
+	name := o.index.VolumeOfClaim(now.uid)
 	if now.invalid != "" && now != before && name != "" && o.listed {
 		o.Resources.Events.Event(c, corev1.EventTypeWarning, "InvalidLifespan", volume.OneLine(invalid))
 	}
@@ -76,7 +76,7 @@ func (o *owner) volumeSeen(v *v1alpha1.PoolVolume) {
 
 // compareClaim lets a volume follow its claim.
 func (o *owner) compareClaim(name string, lifespan time.Duration) {
-	if v := o.index.Volumes[name]; v != nil && v.Lifespan != lifespan {
+	if v := o.index.Volume(name); v != nil && v.Lifespan != lifespan {
 		o.letFollow(name, v)
 	}
 }
@@ -154,7 +154,7 @@ func (o *owner) boundSeen(pv *corev1.PersistentVolume) {
 // compareBound lets a volume follow its PersistentVolume.
 func (o *owner) compareBound(name string) {
 	pv, waits := o.bound.by[name]
-	v := o.index.Volumes[name]
+	v := o.index.Volume(name)
 	if !waits || v == nil {
 		return
 	}

@@ -20,15 +20,9 @@ func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
 	if len(n.Spec.Addresses) == 0 {
 		return
 	}
-	before, now := o.index.Nodes[n.Name], poolmessages.NodeAddress{Address: n.Spec.Addresses[0], IQN: n.Spec.IQN}
-	o.index.Nodes[o.index.Word(n.Name)] = now
-	if now.Address == before.Address || !o.listed {
-		return
-	}
-	for name, a := range o.index.Attachments {
-		if a.Node == n.Name && o.index.Moved(a) {
-			o.goOn(rules.KeyOf(rules.KindAttachment, name))
-		}
+	at := poolmessages.NodeAddress{Address: n.Spec.Addresses[0], IQN: n.Spec.IQN}
+	for _, attachment := range o.index.SetNode(n.Name, at) {
+		o.goOn(rules.KeyOf(rules.KindAttachment, attachment)) // before all is listed, nothing does
 	}
 }
 
@@ -88,9 +82,7 @@ func (o *owner) nodeOf(m *poolmessages.Gone) string {
 	case poolmessages.NodeKind, poolmessages.PoolNodeKind:
 		return m.Name
 	case poolmessages.PoolAttachmentKind:
-		if a := o.index.Attachments[m.Name]; a != nil {
-			return a.Node
-		}
+		return o.index.NodeOf(m.Name)
 	}
 	return ""
 }
@@ -107,7 +99,7 @@ func (o *owner) nodeGone(m *poolmessages.Gone, node string) {
 		o.labelsSeen(m.Name, nil)
 	case poolmessages.PoolNodeKind:
 		n.ours, n.version = false, 0
-		delete(o.index.Nodes, node)
+		o.index.ForgetNode(node)
 	}
 	if n == (nodeKnown{}) {
 		delete(o.nodes, node)

@@ -118,7 +118,7 @@ func (o *owner) Asked(m messages.Request) bool {
 
 // askedPool refuses what is asked of a pool that there is not.
 func (o *owner) askedPool(m messages.Request, name string) bool {
-	if p := o.index.Pools[name]; p == nil || !p.Known {
+	if !o.index.HasPool(name) {
 		m.Fail(rules.UnknownPool(name))
 		return true
 	}
@@ -206,7 +206,7 @@ func (o *owner) Receive(c actor.Context) {
 	case *poolmessages.MayDelete:
 		o.answerMayDelete(m)
 	case *poolmessages.FindRequested:
-		m.Send(o.index.Requested[m.Request], nil)
+		m.Send(o.index.RequestedAs(m.Request), nil)
 	case *poolmessages.ListClaimed:
 		if o.answers(m) {
 			m.Send(o.index.ClaimedPage(m.After), nil)

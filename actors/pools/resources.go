@@ -141,7 +141,7 @@ func (o *owner) isRetained(object client.Object) bool {
 	if !ok {
 		return false
 	}
-	known := o.index.Volumes[v.Name]
+	known := o.index.Volume(v.Name)
 	return known != nil && known.Flags.Has(poolmessages.FlagRetained)
 }
 

@@ -145,7 +145,7 @@ func noVolume(name string) error {
 
 // isOtherVolume reports whether a volume is known to be in a pool of another kind than the one that is asked for.
 func (x *Index) isOtherVolume(name string, kind pools.Kind) bool {
-	v := x.Volumes[name]
+	v := x.volumes[name]
 	return v != nil && kind != "" && v.kind() != kind
 }
 
@@ -162,7 +162,7 @@ func (a *Admission) judge(m messages.Request) (operation, error) {
 		return operation{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, a.mayCreate(m)
 	case *poolmessages.RemoveVolume:
 		op := operation{does: removing, volume: m.Name}
-		if a.Volumes[m.Name] == nil {
+		if a.volumes[m.Name] == nil {
 			return op, cmp.Or(a.mayBeUnknown("volume "+m.Name), a.MayRemove(m.Name))
 		}
 		return op, a.MayRemove(m.Name)
@@ -176,7 +176,7 @@ func (a *Admission) judge(m messages.Request) (operation, error) {
 		return operation{does: attaching, volume: m.New.Volume, node: m.New.Node, shared: m.New.Shared}, a.mayAttach(m.New)
 	case *poolmessages.DetachVolume:
 		op := operation{does: detaching, volume: m.Volume, node: m.Node}
-		if a.Volumes[m.Volume] == nil && a.Attachments[pools.AttachmentName(m.Volume, m.Node)] == nil {
+		if a.volumes[m.Volume] == nil && a.attachments[pools.AttachmentName(m.Volume, m.Node)] == nil {
 			return op, a.mayBeUnknown("volume " + m.Volume)
 		}
 		return op, nil
@@ -195,7 +195,7 @@ func (a *Admission) judge(m messages.Request) (operation, error) {
 // mayCreate refuses a copy of what is being deleted, unless the volume was made before: the answer may
 // be lost, and the source gone since.
 func (a *Admission) mayCreate(m *poolmessages.CreateVolume) error {
-	if a.Volumes[pools.VolumeName(m.New.Name)] != nil {
+	if a.volumes[pools.VolumeName(m.New.Name)] != nil {
 		return nil
 	}
 	return a.mayCopy(m.New.Source)
@@ -223,7 +223,7 @@ func (a *Admission) mayCopy(from pools.Source) error {
 
 // mayChange refuses to change a volume that does not exist, or not for long.
 func (a *Admission) mayChange(name string) error {
-	v := a.Volumes[name]
+	v := a.volumes[name]
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, name)
@@ -238,7 +238,7 @@ func (a *Admission) mayChange(name string) error {
 
 // mayRestore refuses to give a volume to a claim that goes just now.
 func (a *Admission) mayRestore(name string) error {
-	v := a.Volumes[name]
+	v := a.volumes[name]
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: the retained volume %s is gone", volume.ErrNotFound, name)
@@ -251,7 +251,7 @@ func (a *Admission) mayRestore(name string) error {
 // MayRemove refuses to delete a volume that is in use.
 func (a *Admission) MayRemove(name string) error {
 	if attached := a.attachmentsOf[name]; len(attached) > 0 {
-		return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, name, a.Attachments[attached[0]].Node)
+		return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, name, a.attachments[attached[0]].Node)
 	}
 	if under := a.admitted.attaching(name); len(under) > 0 {
 		return fmt.Errorf("%w: volume %s is being attached to node %s", pools.ErrInUse, name, under[0].node)
@@ -280,7 +280,7 @@ func (a *Admission) mayAttach(n pools.NewAttachment) error {
 		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, n.Volume, node)
 	}
 	for _, name := range a.attachmentsOf[n.Volume] {
-		other := a.Attachments[name]
+		other := a.attachments[name]
 		if err := elsewhere(other.Node, other.flags.Has(poolmessages.FlagShared)); err != nil {
 			return err
 		}
@@ -312,7 +312,7 @@ func (a *Admission) MayRemoveSnapshot(name string) error {
 
 // MayForgetNode refuses to forget a node that something is attached to, or being attached.
 func (a *Admission) MayForgetNode(node string) error {
-	for _, there := range a.Attachments {
+	for _, there := range a.attachments {
 		if there.Node == node {
 			return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, there.volume, node)
 		}
@@ -326,7 +326,7 @@ func (a *Admission) MayForgetNode(node string) error {
 // MayFinish lets a volume that is not shared be on one node at a time, as mayAttach does. Of two
 // attachments that are not made yet, the older one goes on: the other was not admitted beside it.
 func (a *Admission) MayFinish(name string) error {
-	mine := a.Attachments[name]
+	mine := a.attachments[name]
 	if mine == nil || mine.server != "" {
 		return nil
 	}
@@ -337,7 +337,7 @@ func (a *Admission) MayFinish(name string) error {
 		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, mine.volume, node)
 	}
 	for _, other := range a.attachmentsOf[mine.volume] {
-		b := a.Attachments[other]
+		b := a.attachments[other]
 		switch {
 		case beside(b.Node, b.flags.Has(poolmessages.FlagShared)):
 		case b.server == "" && b.flags.Has(poolmessages.FlagFailed): // it was refused

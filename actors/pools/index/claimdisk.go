@@ -9,8 +9,8 @@ type diskKey struct{ pool, wwid string }
 
 // ClaimDisk returns the volume that has a disk.
 func (x *Index) ClaimDisk(m *poolmessages.ClaimDisk) string {
-	key := diskKey{x.Word(m.Pool), m.WWID}
-	if x.Volumes[x.disks[key]] == nil { // or the one that asked for it is gone
+	key := diskKey{x.word(m.Pool), m.WWID}
+	if x.volumes[x.disks[key]] == nil { // or the one that asked for it is gone
 		x.disks[key] = m.Volume
 	}
 	return x.disks[key]

@@ -6,7 +6,7 @@ import (
 
 // Contents returns the resources on a pool.
 func (x *Index) Contents(pool string) (all poolmessages.Contents) {
-	p := x.Pools[pool]
+	p := x.pools[pool]
 	if p == nil {
 		return all
 	}
@@ -21,12 +21,12 @@ func (x *Index) Contents(pool string) (all poolmessages.Contents) {
 				Group: s.group})
 		}
 	}
-	for name, a := range x.Attachments {
+	for name, a := range x.attachments {
 		if a.pool == pool {
 			// Over NFS the array has let in the address that the resource says; over iSCSI the initiator stays.
 			node := poolmessages.NodeAddress{Address: a.address}
 			if a.flags.Has(poolmessages.FlagISCSI) {
-				node = poolmessages.NodeAddress{IQN: x.Nodes[a.Node].IQN}
+				node = poolmessages.NodeAddress{IQN: x.nodes[a.Node].IQN}
 			}
 			all.Attachments = append(all.Attachments, poolmessages.Content{
 				Name: name, ID: a.server, Volume: a.volume, Flags: a.flags, Reached: a.reached, Target: a.target, LUN: a.lun, Node: node,
@@ -39,7 +39,7 @@ func (x *Index) Contents(pool string) (all poolmessages.Contents) {
 
 // Counts returns how many resources a pool has.
 func (x *Index) Counts(pool string) poolmessages.PoolCounts {
-	if p := x.Pools[pool]; p != nil {
+	if p := x.pools[pool]; p != nil {
 		return p.counts
 	}
 	return poolmessages.PoolCounts{}

@@ -18,16 +18,16 @@ import (
 // watches feed it, and each task that changes a resource does at once, so that no decision hangs on a
 // watch event that is late. Only the supervisor's turn uses it.
 type Index struct {
-	Volumes     map[string]*Volume
+	volumes     map[string]*Volume
 	snapshots   map[string]*Snapshot
-	Attachments map[string]*Attachment
-	// Pools are those that have a Pool, or volumes.
-	Pools map[string]*Pool
+	attachments map[string]*Attachment
+	// pools are those that have a Pool, or volumes.
+	pools map[string]*Pool
 	// snapshotsOf and attachmentsOf are the names of those of a volume.
 	snapshotsOf, attachmentsOf map[string][]string
 	volumeNames, snapshotNames names
-	// Nodes are how nodes appear to arrays, as their PoolNodes say.
-	Nodes map[string]poolmessages.NodeAddress
+	// nodes are how nodes appear to arrays, as their PoolNodes say.
+	nodes map[string]poolmessages.NodeAddress
 	// deleted are resources that a task has deleted and whose end no watch has reported yet, with the
 	// last version that was known: what is older than their end says nothing.
 	deleted map[goneResource]uint64
@@ -35,9 +35,9 @@ type Index struct {
 	UUIDOf func(pool string) string
 	// words are strings that many resources share.
 	words map[string]string
-	// OfClaim are volumes by the UID of their claim, Requested those that have another name than the one by
+	// ofClaim are volumes by the UID of their claim, requested those that have another name than the one by
 	// which CSI asked for them last, and retained those whose claims are gone.
-	OfClaim, Requested map[string]string
+	ofClaim, requested map[string]string
 	// disks are the volumes whose disks are known, by what they are known by.
 	disks    map[diskKey]string
 	retained map[string]*Volume
@@ -103,17 +103,17 @@ type Attachment struct {
 // New returns an index of no resources.
 func New() *Index {
 	return &Index{
-		Volumes: map[string]*Volume{}, snapshots: map[string]*Snapshot{}, Attachments: map[string]*Attachment{},
-		Pools: map[string]*Pool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
-		Nodes: map[string]poolmessages.NodeAddress{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
+		volumes: map[string]*Volume{}, snapshots: map[string]*Snapshot{}, attachments: map[string]*Attachment{},
+		pools: map[string]*Pool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
+		nodes: map[string]poolmessages.NodeAddress{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
 		UUIDOf:  func(string) string { return "" },
 		disks:   map[diskKey]string{},
-		OfClaim: map[string]string{}, Requested: map[string]string{}, retained: map[string]*Volume{},
+		ofClaim: map[string]string{}, requested: map[string]string{}, retained: map[string]*Volume{},
 	}
 }
 
-// Word returns s in the memory of the first string like it.
-func (x *Index) Word(s string) string {
+// word returns s in the memory of the first string like it.
+func (x *Index) word(s string) string {
 	if shared, ok := x.words[s]; ok {
 		return shared
 	}
@@ -123,10 +123,10 @@ func (x *Index) Word(s string) string {
 }
 
 func (x *Index) pool(name string) *Pool {
-	p := x.Pools[name]
+	p := x.pools[name]
 	if p == nil {
 		p = &Pool{volumes: map[string]*Volume{}}
-		x.Pools[x.Word(name)] = p
+		x.pools[x.word(name)] = p
 	}
 	return p
 }
@@ -156,13 +156,13 @@ func (x *Index) See(m *poolmessages.Seen) bool {
 }
 
 func (x *Index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
-	before := x.Volumes[o.Name]
+	before := x.volumes[o.Name]
 	if before != nil && rules.IsOlder(version, before.version) {
 		return false
 	}
 	v := &Volume{
-		version: version, size: o.Status.Capacity.Value(), pool: x.Word(o.Spec.PoolName), class: x.Word(o.Spec.ClassName), id: o.Status.ID,
-		fsType: x.Word(o.Spec.FSType),
+		version: version, size: o.Status.Capacity.Value(), pool: x.word(o.Spec.PoolName), class: x.word(o.Spec.ClassName), id: o.Status.ID,
+		fsType: x.word(o.Spec.FSType),
 		Flags: poolmessages.FlagIf(o.Spec.VolumeMode == v1alpha1.Block, poolmessages.FlagBlock) |
 			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.ISCSI, poolmessages.FlagISCSI) |
 			poolmessages.FlagIf(o.Spec.Management == v1alpha1.External, poolmessages.FlagExternal) |
@@ -184,10 +184,10 @@ func (x *Index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 	} else {
 		x.leave(o.Name, before)
 	}
-	x.Volumes[o.Name] = v
+	x.volumes[o.Name] = v
 	p := x.pool(v.pool)
 	p.volumes[o.Name] = v
-	if key := (diskKey{v.pool, v.wwid}); v.wwid != "" && x.Volumes[x.disks[key]] == nil {
+	if key := (diskKey{v.pool, v.wwid}); v.wwid != "" && x.volumes[x.disks[key]] == nil {
 		x.disks[key] = o.Name
 	}
 	*counted(&p.counts, v) += 1
@@ -228,7 +228,7 @@ func (x *Index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 		return false
 	}
 	s := &Snapshot{
-		version: version, size: o.Status.Size.Value(), volume: o.Spec.VolumeName, pool: x.Word(o.Spec.PoolName), id: o.Status.ID,
+		version: version, size: o.Status.Size.Value(), volume: o.Spec.VolumeName, pool: x.word(o.Spec.PoolName), id: o.Status.ID,
 		flags: poolmessages.FlagIf(o.Spec.Management == v1alpha1.External, poolmessages.FlagExternal) |
 			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
 			poolmessages.FlagIf(rules.UnfinishedSnapshot(o), poolmessages.FlagUnfinished) |
@@ -251,13 +251,13 @@ func (x *Index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 }
 
 func (x *Index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
-	before := x.Attachments[o.Name]
+	before := x.attachments[o.Name]
 	if before != nil && rules.IsOlder(version, before.version) {
 		return false
 	}
 	a := &Attachment{
-		version: version, created: o.CreationTimestamp.Unix(), volume: o.Spec.VolumeName, Node: x.Word(o.Spec.NodeName),
-		pool: x.Word(o.Spec.PoolName), server: x.Word(o.Status.ServerID), address: x.Word(o.Status.Address),
+		version: version, created: o.CreationTimestamp.Unix(), volume: o.Spec.VolumeName, Node: x.word(o.Spec.NodeName),
+		pool: x.word(o.Spec.PoolName), server: x.word(o.Status.ServerID), address: x.word(o.Status.Address),
 		flags: poolmessages.FlagIf(o.Spec.Shared, poolmessages.FlagShared) |
 			poolmessages.FlagIf(o.DeletionTimestamp != nil, poolmessages.FlagDeleting) |
 			poolmessages.FlagIf(rules.UnfinishedAttachment(o), poolmessages.FlagUnfinished) |
@@ -265,14 +265,14 @@ func (x *Index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 				poolmessages.FlagReady) |
 			poolmessages.FlagIf(o.Status.State == v1alpha1.AttachmentFailed, poolmessages.FlagFailed) |
 			poolmessages.FlagIf(o.Spec.Protocol == v1alpha1.ISCSI, poolmessages.FlagISCSI),
-		reached: cmp.Or(o.Status.Export, x.Word(o.Status.Portal)), target: x.Word(o.Status.Target), lun: rules.LUN(o),
+		reached: cmp.Or(o.Status.Export, x.word(o.Status.Portal)), target: x.word(o.Status.Target), lun: rules.LUN(o),
 	}
 	if before != nil {
 		x.leaveAttachment(o.Name, before)
 	}
 	x.attachmentsOf[a.volume] = append(x.attachmentsOf[a.volume], o.Name)
 	x.pool(a.pool).counts.Attachments++
-	x.Attachments[o.Name] = a
+	x.attachments[o.Name] = a
 	return true
 }
 
@@ -286,10 +286,10 @@ func (x *Index) Drop(g *poolmessages.Gone) (pool string) {
 	known, version := false, uint64(0)
 	switch g.Kind {
 	case poolmessages.PoolVolumeKind:
-		if v := x.Volumes[g.Name]; v != nil {
+		if v := x.volumes[g.Name]; v != nil {
 			known, version, pool = true, v.version, v.pool
 			x.leave(g.Name, v)
-			delete(x.Volumes, g.Name)
+			delete(x.volumes, g.Name)
 			x.volumeNames.remove(g.Name)
 		}
 	case poolmessages.PoolSnapshotKind:
@@ -300,10 +300,10 @@ func (x *Index) Drop(g *poolmessages.Gone) (pool string) {
 			x.snapshotNames.remove(g.Name)
 		}
 	case poolmessages.PoolAttachmentKind:
-		if a := x.Attachments[g.Name]; a != nil {
+		if a := x.attachments[g.Name]; a != nil {
 			known, version, pool = true, a.version, a.pool
 			x.leaveAttachment(g.Name, a)
-			delete(x.Attachments, g.Name)
+			delete(x.attachments, g.Name)
 		}
 	case poolmessages.PoolKind:
 		x.pool(g.Name).Known = false
@@ -312,8 +312,8 @@ func (x *Index) Drop(g *poolmessages.Gone) (pool string) {
 	if g.ByTask && known {
 		x.deleted[key] = version
 	}
-	if p := x.Pools[pool]; p != nil && !p.Known && p.counts == (poolmessages.PoolCounts{}) {
-		delete(x.Pools, pool)
+	if p := x.pools[pool]; p != nil && !p.Known && p.counts == (poolmessages.PoolCounts{}) {
+		delete(x.pools, pool)
 	}
 	return pool
 }
@@ -380,9 +380,9 @@ func after[V any](n *names, all map[string]V, last string) []string {
 	return n.sorted[i:]
 }
 
-// Moved reports whether a volume is attached for an address that its node does not have any more.
-func (x *Index) Moved(a *Attachment) bool {
-	address := x.Nodes[a.Node].Address
+// moved reports whether a volume is attached for an address that its node does not have any more.
+func (x *Index) moved(a *Attachment) bool {
+	address := x.nodes[a.Node].Address
 	return a.address != "" && address != "" && a.address != address && a.flags.Has(poolmessages.FlagReady) &&
 		!a.flags.Has(poolmessages.FlagDeleting)
 }
@@ -391,21 +391,21 @@ func (x *Index) Moved(a *Attachment) bool {
 func (x *Index) Unfinished(kind, name string) (volume.ID, bool) {
 	switch kind {
 	case poolmessages.PoolVolumeKind:
-		v := x.Volumes[name]
+		v := x.volumes[name]
 		return rules.KeyOf(rules.KindVolume, name), v != nil && v.Flags.Has(poolmessages.FlagUnfinished)
 	case poolmessages.PoolSnapshotKind:
 		s := x.snapshots[name]
 		return rules.KeyOf(rules.KindSnapshot, name), s != nil && s.flags.Has(poolmessages.FlagUnfinished)
 	case poolmessages.PoolAttachmentKind:
-		a := x.Attachments[name]
-		return rules.KeyOf(rules.KindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.Moved(a))
+		a := x.attachments[name]
+		return rules.KeyOf(rules.KindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a))
 	}
 	return "", false
 }
 
 // AllUnfinished returns all resources with something left to do.
 func (x *Index) AllUnfinished() (ids []volume.ID) {
-	for name, v := range x.Volumes {
+	for name, v := range x.volumes {
 		if v.Flags.Has(poolmessages.FlagUnfinished) {
 			ids = append(ids, rules.KeyOf(rules.KindVolume, name))
 		}
@@ -415,10 +415,51 @@ func (x *Index) AllUnfinished() (ids []volume.ID) {
 			ids = append(ids, rules.KeyOf(rules.KindSnapshot, name))
 		}
 	}
-	for name, a := range x.Attachments {
-		if a.flags.Has(poolmessages.FlagUnfinished) || x.Moved(a) {
+	for name, a := range x.attachments {
+		if a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a) {
 			ids = append(ids, rules.KeyOf(rules.KindAttachment, name))
 		}
 	}
 	return ids
 }
+
+// Volume returns what is known of a volume; nil where there is none.
+func (x *Index) Volume(name string) *Volume { return x.volumes[name] }
+
+// VolumeOfClaim returns the name of the volume that was made for a claim with a UID; empty where there is none.
+func (x *Index) VolumeOfClaim(uid string) string { return x.ofClaim[uid] }
+
+// RequestedAs returns the volume that has another name than the one by which CSI asked for it last; empty where there is none.
+func (x *Index) RequestedAs(request string) string { return x.requested[request] }
+
+// HasPool reports whether there is a Pool of a name.
+func (x *Index) HasPool(name string) bool {
+	p := x.pools[name]
+	return p != nil && p.Known
+}
+
+// NodeOf returns the node of an attachment; empty where it is not known.
+func (x *Index) NodeOf(attachment string) string {
+	if a := x.attachments[attachment]; a != nil {
+		return a.Node
+	}
+	return ""
+}
+
+// SetNode notes how a node appears to arrays. It returns the attachments that are for an address which the node had before.
+func (x *Index) SetNode(name string, at poolmessages.NodeAddress) (moved []string) {
+	before := x.nodes[name]
+	x.nodes[x.word(name)] = at
+	if at.Address == before.Address {
+		return nil
+	}
+	for attachment, a := range x.attachments {
+		if a.Node == name && x.moved(a) {
+			moved = append(moved, attachment)
+		}
+	}
+	return moved
+}
+
+// ForgetNode forgets how a node appears to arrays.
+func (x *Index) ForgetNode(name string) { delete(x.nodes, name) }

@@ -32,7 +32,7 @@ func TestIndexIgnoresWhatIsOlderThanATasksOwnWord(t *testing.T) {
 	if x.See(&poolmessages.Seen{Object: aVolume("a", "p", 11)}) {
 		t.Error("a late watch event was taken over")
 	}
-	if got := x.Volumes["a"].size; got != 2<<30 {
+	if got := x.volumes["a"].size; got != 2<<30 {
 		t.Errorf("the size is %d", got)
 	}
 }
@@ -43,17 +43,17 @@ func TestIndexKeepsADeletedResourceDeleted(t *testing.T) {
 	x.Drop(&poolmessages.Gone{Kind: poolmessages.PoolVolumeKind, Name: "a", ByTask: true})
 	late := aVolume("a", "p", 11)
 	late.DeletionTimestamp = &metav1.Time{}
-	if x.See(&poolmessages.Seen{Object: aVolume("a", "p", 10)}) || x.See(&poolmessages.Seen{Object: late}) || x.Volumes["a"] != nil {
+	if x.See(&poolmessages.Seen{Object: aVolume("a", "p", 10)}) || x.See(&poolmessages.Seen{Object: late}) || x.volumes["a"] != nil {
 		t.Error("a late watch event brought a deleted volume back")
 	}
 	x.See(&poolmessages.Seen{Object: aVolume("a", "p", 20), ByTask: true})
 	x.Drop(&poolmessages.Gone{Kind: poolmessages.PoolVolumeKind, Name: "a"})
-	if x.Volumes["a"] == nil {
+	if x.volumes["a"] == nil {
 		t.Error("the late end of the first volume took the second one away")
 	}
 	x.Drop(&poolmessages.Gone{Kind: poolmessages.PoolVolumeKind, Name: "a"})
-	if x.Volumes["a"] != nil || len(x.deleted) != 0 || len(x.Pools) != 0 {
-		t.Errorf("after the end of the second volume: %v, %v, %v", x.Volumes, x.deleted, x.Pools)
+	if x.volumes["a"] != nil || len(x.deleted) != 0 || len(x.pools) != 0 {
+		t.Errorf("after the end of the second volume: %v, %v, %v", x.volumes, x.deleted, x.pools)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestIndexCountsWhatAPoolHas(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "a.n"}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "a", NodeName: "n", PoolName: "p"},
 	}})
 	want := poolmessages.PoolCounts{Managed: 1, External: 1, Attachments: 1, Snapshots: 1, ManagedSnapshots: 1}
-	if got := x.Pools["p"].counts; got != want {
+	if got := x.pools["p"].counts; got != want {
 		t.Errorf("the pool has %+v, want %+v", got, want)
 	}
 	external.Spec.Management = v1alpha1.Managed // imported
@@ -78,7 +78,7 @@ func TestIndexCountsWhatAPoolHas(t *testing.T) {
 	x.See(&poolmessages.Seen{Object: external.DeepCopy()})
 	x.Drop(&poolmessages.Gone{Kind: poolmessages.PoolSnapshotKind, Name: "s"})
 	x.Drop(&poolmessages.Gone{Kind: poolmessages.PoolAttachmentKind, Name: "a.n"})
-	if got, want := x.Pools["p"].counts, (poolmessages.PoolCounts{Managed: 2}); got != want {
+	if got, want := x.pools["p"].counts, (poolmessages.PoolCounts{Managed: 2}); got != want {
 		t.Errorf("afterwards the pool has %+v, want %+v", got, want)
 	}
 }

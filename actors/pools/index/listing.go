@@ -17,7 +17,7 @@ func (a *Admission) Find(m *poolmessages.FindVolume) {
 	if a.noVolume(m, m.Name, m.Kind) {
 		return
 	}
-	v := a.Volumes[m.Name]
+	v := a.volumes[m.Name]
 	if v != nil && v.Flags.Has(poolmessages.FlagRetained) {
 		m.Fail(fmt.Errorf("%w: volume %s is retained, because its claim was deleted", volume.ErrNotFound, m.Name))
 		return
@@ -50,7 +50,7 @@ func (x *Index) describe(name string, v *Volume) pools.Volume {
 		found.Source = *v.source
 	}
 	for _, a := range x.attachmentsOf[name] {
-		found.Nodes = append(found.Nodes, x.Attachments[a].Node)
+		found.Nodes = append(found.Nodes, x.attachments[a].Node)
 	}
 	slices.Sort(found.Nodes)
 	return found
@@ -58,8 +58,8 @@ func (x *Index) describe(name string, v *Volume) pools.Volume {
 
 // VolumePage returns a page of those volumes of a kind that there are on arrays.
 func (x *Index) VolumePage(kind pools.Kind, page pools.Page) (got poolmessages.VolumePage) {
-	for _, name := range after(&x.volumeNames, x.Volumes, page.After) {
-		v := x.Volumes[name]
+	for _, name := range after(&x.volumeNames, x.volumes, page.After) {
+		v := x.volumes[name]
 		if v.id == "" || kind != "" && v.kind() != kind || v.Flags.Has(poolmessages.FlagRetained) {
 			continue
 		}
@@ -74,7 +74,7 @@ func (x *Index) VolumePage(kind pools.Kind, page pools.Page) (got poolmessages.V
 
 // kindOfSnapshot is the kind of the pool that a snapshot is in: that of its volume, which it keeps.
 func (x *Index) kindOfSnapshot(s *Snapshot) pools.Kind {
-	if v := x.Volumes[s.volume]; v != nil {
+	if v := x.volumes[s.volume]; v != nil {
 		return v.kind()
 	}
 	return pools.KindArray
@@ -120,13 +120,13 @@ const sweepPage = 1000
 // ClaimedPage answers [ListClaimed].
 func (x *Index) ClaimedPage(last string) poolmessages.ClaimedPage {
 	page := poolmessages.ClaimedPage{ByClaim: map[string]string{}}
-	names := after(&x.volumeNames, x.Volumes, last)
+	names := after(&x.volumeNames, x.volumes, last)
 	if len(names) > sweepPage {
 		names = names[:sweepPage]
 		page.Last = names[sweepPage-1]
 	}
 	for _, name := range names {
-		v := x.Volumes[name]
+		v := x.volumes[name]
 		if !v.Flags.Has(poolmessages.FlagReady) || v.Flags&(poolmessages.FlagExternal|poolmessages.FlagDeleting|poolmessages.FlagRetained) != 0 {
 			continue
 		}

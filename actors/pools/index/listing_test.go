@@ -13,7 +13,7 @@ func TestUnclaimedPages(t *testing.T) {
 	x := New()
 	for i := range 2*sweepPage + 1 {
 		name := fmt.Sprintf("v%05d", i)
-		x.Volumes[name] = &Volume{Flags: poolmessages.FlagReady, Claim: "uid-" + name}
+		x.volumes[name] = &Volume{Flags: poolmessages.FlagReady, Claim: "uid-" + name}
 	}
 	found, pages := map[string]string{}, 0
 	for last := ""; pages == 0 || last != ""; pages++ {

@@ -18,13 +18,13 @@ func (x *Index) pastOf(o *v1alpha1.PoolVolume) *poolmessages.Past {
 		return nil
 	case before != nil && before.Claim != nil:
 		return &poolmessages.Past{
-			Namespace: x.Word(o.Spec.ClaimRef.Namespace), NamespaceUID: x.Word(string(o.Spec.ClaimRef.NamespaceUID)),
+			Namespace: x.word(o.Spec.ClaimRef.Namespace), NamespaceUID: x.word(string(o.Spec.ClaimRef.NamespaceUID)),
 			Claim: strings.Clone(before.Claim.Name), ClaimUID: strings.Clone(string(before.Claim.UID)), Given: true, To: o.Spec.ClaimRef.Name,
 		}
 	case rules.IsKept(o) && o.Status.RetainedSince != nil && o.Status.RetainedUntil != nil:
 		c := o.Spec.ClaimRef
 		return &poolmessages.Past{
-			Namespace: x.Word(c.Namespace), NamespaceUID: x.Word(string(c.NamespaceUID)), Claim: c.Name, ClaimUID: string(c.UID),
+			Namespace: x.word(c.Namespace), NamespaceUID: x.word(string(c.NamespaceUID)), Claim: c.Name, ClaimUID: string(c.UID),
 			Since: o.Status.RetainedSince.Time, Until: o.Status.RetainedUntil.Time,
 		}
 	}
@@ -34,10 +34,10 @@ func (x *Index) pastOf(o *v1alpha1.PoolVolume) *poolmessages.Past {
 // enterAfterlife notes whose a volume is, and was.
 func (x *Index) enterAfterlife(name string, v *Volume) {
 	if v.Claim != "" {
-		x.OfClaim[v.Claim] = name
+		x.ofClaim[v.Claim] = name
 	}
 	if v.request != "" {
-		x.Requested[v.request] = name
+		x.requested[v.request] = name
 	}
 	if v.past != nil {
 		x.retained[name] = v
@@ -50,11 +50,11 @@ func (x *Index) enterAfterlife(name string, v *Volume) {
 
 // leaveAfterlife takes back what enterAfterlife has noted.
 func (x *Index) leaveAfterlife(name string, v *Volume) {
-	if x.OfClaim[v.Claim] == name {
-		delete(x.OfClaim, v.Claim)
+	if x.ofClaim[v.Claim] == name {
+		delete(x.ofClaim, v.Claim)
 	}
-	if x.Requested[v.request] == name {
-		delete(x.Requested, v.request)
+	if x.requested[v.request] == name {
+		delete(x.requested, v.request)
 	}
 	delete(x.retained, name)
 	if v.Flags.Has(poolmessages.FlagRetained) {
