@@ -60,8 +60,8 @@ func TestFullDiskHoldsUpNoOthers(t *testing.T) {
 				disk := &fullDisk{first: make(chan struct{})}
 				system := actor.NewActorSystem()
 				defer system.Shutdown()
-				props := recorderProps(Recording{Records: disk, Metrics: noMetrics{}, lagging: &atomic.Int64{}}, func(err error) { t.Error(err) },
-					logr.Discard())
+				recording := Recording{Records: disk, Metrics: noMetrics{}, lagging: &atomic.Int64{}}
+				props := recorderProps(recording, func(err error) { t.Error(err) }, logr.Discard())
 				client := Recorder{Recording: &Recording{}, root: system.Root, actor: system.Root.Spawn(props)}
 				var calls sync.WaitGroup
 				forget := func(id string) {

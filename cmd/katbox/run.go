@@ -199,13 +199,14 @@ func (i *instance) tellJournal(found store.Found) {
 		i.log.Info("took over what the last run had answered and not yet written to its records", "changes", found.Entries)
 	}
 	if found.Lost > 0 {
-		i.log.Error(nil, "the journal of the records is damaged, and the last changes that calls were answered with are lost; nothing goes earlier "+
-			"for that: a volume without a record is found by its directory, and one that is still recorded as in use is retained "+
+		i.log.Error(nil, "the journal of the records is damaged, and the last changes that calls were answered with are lost; nothing "+
+			"goes earlier for that: a volume without a record is found by its directory, and one that is still recorded as in use is retained "+
 			"once its pod is gone; see what the disk and the kernel's log say", "changes", found.Lost, logkeys.Directory, i.o.workdir)
 	}
 	for _, file := range found.Aside {
-		i.log.Error(nil, "set a journal aside that is not of these records; the last changes of the records beside which it was written are in it: "+
-			"if those were moved or replaced by mistake, stop the daemon and put them back together with it, else remove it", logkeys.Path, file)
+		i.log.Error(nil, "set a journal aside that is not of these records; the last changes of the records beside which it was "+
+			"written are in it: if those were moved or replaced by mistake, stop the daemon and put them back together with it, "+
+			"else remove it", logkeys.Path, file)
 	}
 }
 
