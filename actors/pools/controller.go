@@ -19,12 +19,15 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// What a Controller works with. The packages of its actors know it by package env.
 type (
-	Config    = env.Config
+	// Config is what a Controller works with.
+	Config = env.Config
+	// Resources is the Kubernetes API.
 	Resources = env.Resources
-	Access    = env.Access
-	Metrics   = env.Metrics
+	// Access is how the array of a pool is reached.
+	Access = env.Access
+	// Metrics count what happens in the pools.
+	Metrics = env.Metrics
 )
 
 // Controller is the front of the actors: it starts them, asks them, stops them. Its errors are those

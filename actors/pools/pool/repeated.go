@@ -126,7 +126,7 @@ func (x *comparison) serverRecords(ctx context.Context) (map[string]array.Server
 	for _, s := range all {
 		records[s.ID] = s
 	}
-	return records, x.Environment.Servers.Compare(ctx, x.pool.Name, records)
+	return records, x.Servers.Compare(ctx, x.pool.Name, records)
 }
 
 // asked chooses the attachments that the array is asked about: some behind those of the last comparison.
