@@ -75,8 +75,11 @@ func (op crashOperation) lifespan() time.Duration {
 	case op.stop != 0:
 		return 10 * time.Second
 	}
-	return 3 * time.Second
+	return shortly
 }
+
+// shortly is how long a volume is retained that the test waits for.
+const shortly = time.Second + time.Second/2
 
 // brief is for deadlines that the operation itself waits for.
 const brief = 300 * time.Millisecond
@@ -130,7 +133,8 @@ func crashOperations() []crashOperation {
 			}
 			return s.await("compacted", func() bool { return s.met(afterCompaction) == 1 })
 		}},
-		{name: "adoption of an orphan", stop: syscall.SIGKILL, offline: addOrphan, do: func(s *scene) error {
+		// The daemon that adopts it after a crash is another one, with this lifespan too.
+		{name: "adoption of an orphan", lives: shortly, alone: true, stop: syscall.SIGKILL, offline: addOrphan, do: func(s *scene) error {
 			if err := s.startIt(); err != nil {
 				return err
 			}

@@ -37,7 +37,7 @@ func (s *scene) checkPromises() {
 	if s.op.reboot {
 		s.loseMounts()
 	}
-	s.restart(min(s.op.lifespan(), time.Second+time.Second/2))
+	s.restart(min(s.op.lifespan(), shortly))
 	s.look("after a restart")
 	if s.op.reboot {
 		// The kubelet takes its time: a missing mount is no reason to delete.
@@ -50,7 +50,7 @@ func (s *scene) checkPromises() {
 	s.awaitDeadlines()
 	s.kill()
 	s.tellAll(story.Killed)
-	s.restart(min(s.op.lifespan(), time.Second+time.Second/2))
+	s.restart(min(s.op.lifespan(), shortly))
 	s.endEverything()
 	s.checkNothingLeft()
 }

@@ -30,6 +30,19 @@ func (n *node) stall(after int, release <-chan struct{}) {
 	}
 }
 
+// silence makes the node answer nothing to who asks for bytes, until the client ends that.
+func (n *node) silence() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.front = func(_ http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/bytes") {
+			return false
+		}
+		<-r.Context().Done()
+		return true
+	}
+}
+
 type stalling struct {
 	http.ResponseWriter
 	left    int
@@ -261,7 +274,7 @@ func TestACopyKilledBeforeItBeganDeletesNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			c := newCopies(t)
 			there(t, c)
-			c.stall(0, nil)
+			c.silence()
 			c.streams()
 			cmd := c.start(t)
 			ended := make(chan error, 1)
