@@ -27,7 +27,7 @@ type Records interface {
 	Waiting() time.Time
 	// Commit makes all changes durable with one sync, or none of them, and before them what Journal has taken over,
 	// unless they alone find room. No changes are a commit too:
-	// it tells whether one is possible. After an error that is [volume.ErrRecordsDamaged] none is
+	// it reports whether one is possible. After an error that is [volume.ErrRecordsDamaged] none is
 	// possible any more.
 	Commit(changes []volume.Change) error
 	// Journalled reports whether a change of the volume that Journal has taken over is not durable.
@@ -40,9 +40,9 @@ type Records interface {
 type RecordMetrics interface {
 	// Committed: a commit of a number of changes has ended, with those that were answered before.
 	Committed(took time.Duration, changes int, err error)
-	// Reserved tells whether room is reserved for records.
+	// Reserved reports whether room is reserved for records.
 	Reserved(ok bool)
-	// Waits tells whether calls wait for the disk that need not.
+	// Waits reports whether calls wait for the disk that need not.
 	Waits(waits bool)
 }
 

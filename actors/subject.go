@@ -55,9 +55,9 @@ type Operation struct {
 	Name string
 	// Run does it, in a goroutine of its own.
 	Run func(context.Context) Outcome
-	// Same tells whether a request asks for what this operation does anyway; nil: none does.
+	// Same reports whether a request asks for what this operation does anyway; nil: none does.
 	Same func(messages.Request) bool
-	// Behind tells whether another request waits for its turn; the others are refused. nil: none waits.
+	// Behind reports whether another request waits for its turn; the others are refused. nil: none waits.
 	Behind func(messages.Request) bool
 	// Progress, where it is set, says what the operation waits for.
 	Progress *Progress

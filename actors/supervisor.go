@@ -222,7 +222,7 @@ func (s *Supervisor) Sent(id volume.ID) uint64 {
 	return 0
 }
 
-// IsAwake tells whether a volume has an actor.
+// IsAwake reports whether a volume has an actor.
 func (s *Supervisor) IsAwake(id volume.ID) bool { return s.awake[id] != nil }
 
 // Active returns the volumes whose actors run.

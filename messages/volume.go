@@ -83,7 +83,7 @@ type AdoptVolume struct {
 
 // DeleteVolume orders a retained volume to be deleted. Supervisor -> volume.
 type DeleteVolume struct {
-	// Reason tells whether its lifespan is over or room is needed before.
+	// Reason reports whether its lifespan is over or room is needed before.
 	Reason volume.Reason
 	// Factor is the pressure factor that made it go early, for the log.
 	Factor float64

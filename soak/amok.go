@@ -71,7 +71,7 @@ func (c *churn) awaitRoom(ctx context.Context) error {
 	}
 }
 
-// enough tells whether the share is free; without a limit it always is.
+// enough reports whether the share is free; without a limit it always is.
 func enough(free, total int64, share float64) bool {
 	return total == 0 || float64(free) >= float64(total)*share
 }

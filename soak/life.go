@@ -158,7 +158,7 @@ func (c *churn) failed(v *kubelet.Volume, err error) {
 	c.stage.findings.Add(history.Completed, v.Story, err.Error())
 }
 
-// isFull tells whether something failed because there was no room.
+// isFull reports whether something failed because there was no room.
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // wait waits for something, and is false if the run ends before.

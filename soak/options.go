@@ -20,7 +20,7 @@ import (
 // errUsage marks an error in the command line.
 var errUsage = errors.New("wrong usage")
 
-// isUsage tells whether an error is the fault of the command line.
+// isUsage reports whether an error is the fault of the command line.
 func isUsage(err error) bool {
 	return errors.Is(err, errUsage) || errors.Is(err, host.ErrUsage) || errors.Is(err, report.ErrUsage)
 }

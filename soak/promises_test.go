@@ -113,7 +113,7 @@ func playFake(t *testing.T, bug fake.Bug, w workload.Workload) *report.Result {
 	return newRig(t, w, func(c *fake.Config) { c.Bug = bug }).play(t)
 }
 
-// isBusy tells whether the machine was too busy for a run, by the soak's own measure.
+// isBusy reports whether the machine was too busy for a run, by the soak's own measure.
 // What is broken in such a run says nothing.
 func isBusy(result *report.Result) bool {
 	for _, f := range result.FaultSpans {

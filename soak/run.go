@@ -112,7 +112,7 @@ func play(ctx context.Context, o options, l testbed.Layout, d daemon.Driver, out
 	return s.report.End(end), errors.Join(err, s.strike())
 }
 
-// hasFault tells whether a workload has a fault of a kind.
+// hasFault reports whether a workload has a fault of a kind.
 func hasFault(w workload.Workload, kind workload.FaultKind) bool {
 	for _, f := range w.Faults {
 		if f.Kind == kind && f.Times > 0 {

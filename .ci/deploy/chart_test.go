@@ -196,13 +196,13 @@ func TestEveryValueIsExplained(t *testing.T) {
 	}
 }
 
-// nests tells whether these lines begin with a value that is explained, or with a mapping that does.
+// nests reports whether these lines begin with a value that is explained, or with a mapping that does.
 func nests(lines []string) bool {
 	first := strings.TrimSpace(lines[0])
 	return strings.HasPrefix(first, "# -- ") || strings.HasSuffix(first, ":") && !strings.HasPrefix(first, "#") && nests(lines[1:])
 }
 
-// within tells whether a line with that indent, after these lines, is part of a
+// within reports whether a line with that indent, after these lines, is part of a
 // value that is explained as a whole.
 func within(before []string, indent int) bool {
 	for i := len(before) - 1; i > 0 && indent > 0; i-- {
@@ -217,7 +217,7 @@ func within(before []string, indent int) bool {
 	return false
 }
 
-// explained tells whether these lines end with a comment that explains a value.
+// explained reports whether these lines end with a comment that explains a value.
 func explained(before []string) bool {
 	for _, line := range slices.Backward(before) {
 		line = strings.TrimSpace(line)

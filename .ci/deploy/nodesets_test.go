@@ -195,7 +195,7 @@ func TestNodeSetsMayNotOverlap(t *testing.T) {
 		"localPools needs pools.enabled=true")
 }
 
-// refused tells whether the chart refuses values with these words; without words it has to take them.
+// refused reports whether the chart refuses values with these words; without words it has to take them.
 func refused(t *testing.T, values, want string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "values.yaml")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// expression changes one, and tells whether to look at what is in it.
+// expression changes one, and reports whether to look at what is in it.
 func (m *mutator) expression(e ast.Expr) bool {
 	tv, ok := m.info.Types[e]
 	if m.fixed[e] {
@@ -85,7 +85,7 @@ func (m *mutator) extreme(e ast.Expr) {
 	m.add(call, "instead: "+instead, "mutantPick(%d, ", ", "+instead+")")
 }
 
-// calls tells whether an expression calls something that is not a conversion or a builtin:
+// calls reports whether an expression calls something that is not a conversion or a builtin:
 // it is not to happen twice.
 func (m *mutator) calls(e ast.Expr) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -131,7 +131,7 @@ func (m *mutator) constant(e ast.Expr, tv types.TypeAndValue) {
 	}
 }
 
-// ofKernel tells whether a number is one of the kernel's.
+// ofKernel reports whether a number is one of the kernel's.
 func (m *mutator) ofKernel(e ast.Expr) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok {
@@ -182,7 +182,7 @@ func (m *mutator) typeName(t types.Type) (string, bool) {
 	return name, known
 }
 
-// isPlain tells whether a type's values are those of a basic type, of a kind.
+// isPlain reports whether a type's values are those of a basic type, of a kind.
 func isPlain(t types.Type, kind types.BasicInfo) bool {
 	if t == nil {
 		return false

@@ -197,7 +197,7 @@ func (m *mutator) isPanic(call *ast.CallExpr) bool {
 	return ok && i.Name == "panic"
 }
 
-// isLog tells whether a call writes a line of the log: no promise is about these.
+// isLog reports whether a call writes a line of the log: no promise is about these.
 func (m *mutator) isLog(call *ast.CallExpr) bool {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

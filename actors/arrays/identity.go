@@ -31,7 +31,7 @@ func wanted(r staged.Record) iscsi.Wanted {
 	return w
 }
 
-// unidentified tells whether a device of the volume's target is one that an earlier stage may have left, and of which
+// unidentified reports whether a device of the volume's target is one that an earlier stage may have left, and of which
 // nothing notes that it is the volume's.
 func unidentified(r staged.Record, d attach.Device) bool {
 	return r.Serial == idOf(r) && d.LUN == r.Attachment.LUN && wanted(r).MayBe(d.Identity)

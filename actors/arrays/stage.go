@@ -247,7 +247,7 @@ func (t *task) isMounted(r staged.Record, device attach.Device) (bool, error) {
 	}), nil
 }
 
-// verify looks once more that what is mounted is the volume. isVolume tells whether something is that was mounted
+// verify looks once more that what is mounted is the volume. isVolume reports whether something is that was mounted
 // just now, as far as a look at the path can tell.
 func (t *task) verify(ctx context.Context, r staged.Record, isVolume func(attach.Point) bool) error {
 	if at, err := t.Look(stagedAt(r.Path, r.Block)); err == nil && at.Mounted && isVolume(at) {

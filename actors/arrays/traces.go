@@ -151,7 +151,7 @@ func ofDevices(m attach.Mount, r staged.Record, devices []attach.Device) bool {
 	return slices.ContainsFunc(devices, func(d attach.Device) bool { return shows(m, d) && r.Block == isNode(m) })
 }
 
-// shows tells whether a mount is of a device's file system, or of its node.
+// shows reports whether a mount is of a device's file system, or of its node.
 func shows(m attach.Mount, d attach.Device) bool {
 	if isNode(m) {
 		return m.Root == "/"+d.Name

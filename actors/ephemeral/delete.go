@@ -79,7 +79,7 @@ func (t *task) mayDelete() error {
 	return nil
 }
 
-// recordDeletion makes durable that the volume is being deleted, and tells whether it did. Without
+// recordDeletion makes durable that the volume is being deleted, and reports whether it did. Without
 // room even for that the deletion goes on, because it is what makes room.
 func (t *task) recordDeletion() (recorded bool, err error) {
 	if t.record.Phase == volume.Deleting {

@@ -266,7 +266,7 @@ func more(before, after volume.Size) volume.Size {
 	return volume.Size{Bytes: max(after.Bytes-before.Bytes, 0), Inodes: max(after.Inodes-before.Inodes, 0)}
 }
 
-// worthTelling tells whether the supervisor has to know a measurement now. Of a disk that is nearly
+// worthTelling reports whether the supervisor has to know a measurement now. Of a disk that is nearly
 // full there may be a hundred looks in a second.
 func (d *disk) worthTelling(p *messages.Pressure, now time.Time) bool {
 	interval := d.PressureInterval

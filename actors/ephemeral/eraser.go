@@ -110,7 +110,7 @@ func (e *eraser) stop() {
 	e.refused.flush()
 }
 
-// advance does what is due, and tells whether a question need not wait any longer.
+// advance does what is due, and reports whether a question need not wait any longer.
 func (e *eraser) advance(now time.Time) (answered bool) {
 	tryAgain := e.queue.retry(now)
 	e.erase(now)
@@ -132,7 +132,7 @@ func (e *eraser) advance(now time.Time) (answered bool) {
 	return questions > 0
 }
 
-// makesRoom tells whether space is about to come free.
+// makesRoom reports whether space is about to come free.
 func (e *eraser) makesRoom() bool {
 	for entry := range e.queue.running {
 		if time.Since(entry.begun) < progressInterval {

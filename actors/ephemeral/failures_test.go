@@ -40,7 +40,7 @@ func withFailingNode(t *testing.T, more actor.ReceiverMiddleware, test func(t *t
 }
 
 // atEachFailure has a volume's actor fail once, at each of the messages of a publish in turn;
-// failed tells whether it has.
+// failed reports whether it has.
 func atEachFailure(t *testing.T, test func(t *testing.T, h *testNode, failed *atomic.Bool)) {
 	t.Helper()
 	for name, picks := range map[string]func(any) bool{

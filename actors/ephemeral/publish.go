@@ -171,7 +171,7 @@ func (t *task) alreadyPublished(p volume.Publication) (done bool, err error) {
 	return true, nil
 }
 
-// isWhole tells whether the mount at a target is what a publish would make. It refuses a mount that
+// isWhole reports whether the mount at a target is what a publish would make. It refuses a mount that
 // was made with other parameters.
 func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error) {
 	if !t.hasTarget(target.Path) || showing == mount.ShowsRemoved {
@@ -215,7 +215,7 @@ func (t *task) markPublished(p volume.Publication) {
 	t.setRecord(&done)
 }
 
-// mount makes the data directory and binds it on the target. madeTarget tells whether it made the
+// mount makes the data directory and binds it on the target. madeTarget reports whether it made the
 // target directory.
 func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	err = t.in("mkdir", func() error {

@@ -87,7 +87,7 @@ func (t *task) markProject() error {
 	return nil
 }
 
-// hasProject tells whether the files of a volume have the project of its record. They do not in a copy of a working
+// hasProject reports whether the files of a volume have the project of its record. They do not in a copy of a working
 // directory: cp and rsync copy no projects.
 func (e *environment) hasProject(r *volume.Record) bool {
 	has := true

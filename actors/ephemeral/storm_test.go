@@ -44,7 +44,7 @@ func newLuck(t *testing.T) *luck {
 	return &luck{seed: seed, asked: map[string]int{}}
 }
 
-// bad tells whether this thing fails now, which is once in a number of times.
+// bad reports whether this thing fails now, which is once in a number of times.
 func (l *luck) bad(name string, times uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,9 +25,9 @@ import (
 // Mounter mounts and unmounts; *mount.Mounter is one.
 type Mounter interface {
 	mountutils.Interface
-	// ReadOnly tells whether the mount at path refuses writes.
+	// ReadOnly reports whether the mount at path refuses writes.
 	ReadOnly(path string) (bool, error)
-	// Shows tells whether the topmost mount at target shows the directory source.
+	// Shows reports whether the topmost mount at target shows the directory source.
 	Shows(target, source string) (mount.Showing, error)
 	// Layers describes what is mounted at target, the lowest first.
 	Layers(target, source string) ([]mount.Layer, error)
@@ -65,7 +65,7 @@ type task struct {
 	// size is what the volume took while it slept; zero if that is not known.
 	size volume.Size
 	deletion
-	// doubted: the volume is mounted nowhere, and nothing tells whether its pod will come back.
+	// doubted: the volume is mounted nowhere, and nothing reports whether its pod will come back.
 	doubted bool
 	// insisted: the kubelet has asked to unmount it for the grace time, and not to mount it again. So the pod is gone.
 	insisted bool
@@ -137,7 +137,7 @@ func (t *task) drop(remove func() error) error {
 	return nil
 }
 
-// shows tells whether the mount at target shows the volume's data directory. The target's path
+// shows reports whether the mount at target shows the volume's data directory. The target's path
 // names the pod of a volume that is not known.
 func (t *task) shows(target string) (mount.Showing, error) {
 	showing, err := t.Mounter.Shows(target, t.source(target))

@@ -123,10 +123,10 @@ func (q *trashQueue) add(name string, id volume.ID) *trashEntry {
 	return entry
 }
 
-// wantsPass tells whether a pass through the trash is to begin at once.
+// wantsPass reports whether a pass through the trash is to begin at once.
 func (q *trashQueue) wantsPass() bool { return q.missed && !q.listing && len(q.found) == 0 }
 
-// wantsPage tells whether the pass that is under way is to go on.
+// wantsPage reports whether the pass that is under way is to go on.
 func (q *trashQueue) wantsPage() bool { return q.listing && len(q.found) == 0 }
 
 // beginPass notes that the trash is listed from its beginning. Its entries are counted afterwards,
@@ -231,7 +231,7 @@ func (q *trashQueue) overtime(now time.Time) (over []*trashEntry, next time.Time
 	return over, next
 }
 
-// requeue puts an entry behind the others whose slice is over, and tells whether it may have
+// requeue puts an entry behind the others whose slice is over, and reports whether it may have
 // another slice.
 func (q *trashQueue) requeue(entry *trashEntry) bool {
 	if entry.slices+1 >= mostSlices {

@@ -60,7 +60,7 @@ type volumeActor struct {
 	absentSince, nowhereSince time.Time
 	// leavingSince is when the kubelet first asked to unmount what it has not asked to mount again.
 	leavingSince time.Time
-	// doubted: it is mounted nowhere, and nothing tells whether its pod will come back.
+	// doubted: it is mounted nowhere, and nothing reports whether its pod will come back.
 	doubted bool
 	// received counts the supervisor's messages.
 	received uint64

@@ -21,7 +21,7 @@ type operation struct {
 	// origin is the call that asked for it first; nil when that is not traced.
 	origin *messages.Origin
 	run    func(*task) error
-	// covers tells whether a request asks for what this operation does anyway; nil when none does.
+	// covers reports whether a request asks for what this operation does anyway; nil when none does.
 	covers func(messages.Request) bool
 	// waiting get the outcome.
 	waiting []messages.Reply[struct{}]

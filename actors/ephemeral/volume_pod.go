@@ -53,7 +53,7 @@ func (v *volumeActor) longGone(since *time.Time, gone bool, now time.Time) bool 
 	return now.Sub(*since) >= v.OrphanGrace
 }
 
-// doubt says once that nothing tells whether the volume's pod will come back, as long as that is so.
+// doubt says once that nothing reports whether the volume's pod will come back, as long as that is so.
 func (v *volumeActor) doubt(doubted bool) {
 	if doubted == v.doubted {
 		return

@@ -68,7 +68,7 @@ func (v *volumeActor) reportStuck() {
 	v.stuckIn = in
 }
 
-// deletes tells whether the next thing to do with the volume is its deletion.
+// deletes reports whether the next thing to do with the volume is its deletion.
 func (v *volumeActor) deletes() bool {
 	return v.deletionOrdered || v.record.Phase == volume.Deleting
 }
@@ -97,7 +97,7 @@ func (v *volumeActor) resume(c actor.Context) {
 	}
 }
 
-// isResumed tells whether a request asks for an unmount that is being tried again anyway.
+// isResumed reports whether a request asks for an unmount that is being tried again anyway.
 func (v *volumeActor) isResumed(other messages.Request) bool {
 	m, ok := other.(*messages.UnpublishVolume)
 	if !ok || v.record == nil {

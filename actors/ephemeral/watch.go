@@ -214,7 +214,7 @@ type foreign struct {
 	example volume.Place
 }
 
-// isVolume tells whether an unknown directory is a volume's, and counts it where it is not. Everything
+// isVolume reports whether an unknown directory is a volume's, and counts it where it is not. Everything
 // that is adopted is deleted after a lifespan, so its names have to be a kubelet's: other names are those
 // of people's own files. So is everything in a directory that is mounted for a pod as a whole.
 func (w *watch) isVolume(dir volume.Place, mounts *mounted) bool {

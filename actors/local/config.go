@@ -54,7 +54,7 @@ type Machine interface {
 	Table() ([]attach.Mount, error)
 	// NameOf returns the volume that a mount is of, if it is of any. It asks no file system of a pool.
 	NameOf(m attach.Mount) (name string, ok bool)
-	// Lost tells whether a mount shows a disk of a volume that was taken away under it. Nothing tells which volume that
+	// Lost reports whether a mount shows a disk of a volume that was taken away under it. Nothing tells which volume that
 	// was, and nothing can be read or written there. It asks no file system.
 	Lost(m attach.Mount) bool
 	// Unstage takes a volume away from the path at which it is staged, and its disk away once that is mounted nowhere.

@@ -127,7 +127,7 @@ func (t *task) unstage(ctx context.Context, path string) error {
 	return nil
 }
 
-// mayEnd tells whether a mount where the volume is to be taken away may go: the volume's, or one of a disk that was
+// mayEnd reports whether a mount where the volume is to be taken away may go: the volume's, or one of a disk that was
 // taken away under it.
 func (t *task) mayEnd(m attach.Mount) bool {
 	name, ok := t.nameOf(m)

@@ -479,7 +479,7 @@ func (d *daemon) NameOf(m attach.Mount) (string, bool) {
 	return strings.CutPrefix(m.Root, "/pool/volumes/")
 }
 
-// Lost tells whether a mount is of a disk that lose has taken away.
+// Lost reports whether a mount is of a disk that lose has taken away.
 func (d *daemon) Lost(m attach.Mount) bool { return strings.HasPrefix(m.Root, "/lost/") }
 
 // lose takes the disk of a volume away under its mounts.

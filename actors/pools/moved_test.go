@@ -20,7 +20,7 @@ func (w *world) move(node, address string) {
 	w.must(w.api.Update(w.ctx, n))
 }
 
-// attached tells whether volumes are attached to a node at an address, and nowhere else.
+// attached reports whether volumes are attached to a node at an address, and nowhere else.
 func (w *world) attachedAt(address string, ids ...string) bool {
 	on := w.on()
 	for _, id := range ids {

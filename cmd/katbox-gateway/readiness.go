@@ -15,7 +15,7 @@ const (
 	settleShare = 0.95
 )
 
-// readiness tells whether the API server may ask this replica. It is ready once everything is there
+// readiness reports whether the API server may ask this replica. It is ready once everything is there
 // that it needs, and the nodes are connected or have had time to. What it needs may be lost again; how
 // many nodes are connected matters only at the start.
 type readiness struct {

@@ -57,7 +57,7 @@ func (o *arrayOptions) addTo(flags *pflag.FlagSet) {
 		"directory with the token and the CA of the pod's ServiceAccount, for --kube-api")
 }
 
-// serves tells whether the daemon serves volumes of arrays.
+// serves reports whether the daemon serves volumes of arrays.
 func (o arrayOptions) serves() bool { return o.endpoint != "" }
 
 // check returns the first of these flags that is not acceptable beside the others, and why.
@@ -162,7 +162,7 @@ func (o arrayOptions) registrarConfig(all options) kubelet.RegistrarConfig {
 	return kubelet.RegistrarConfig{Dir: all.registrationDir, Name: o.driverName, Endpoint: cmp.Or(o.kubeletPath, endpoint)}
 }
 
-// onNode tells whether a path of the mount table is one of the node as this process sees it, and not a
+// onNode reports whether a path of the mount table is one of the node as this process sees it, and not a
 // copy below --host-root: each mount of the kubelet's directories appears there once more.
 func (o arrayOptions) onNode(path string) bool {
 	return o.hostRoot == "" || filepath.Clean(o.hostRoot) == "/" || !below(o.hostRoot, path)

@@ -135,7 +135,7 @@ func (n *diskNode) publishUntil(done func() bool) (int, bool) {
 	return n.next - 1, false
 }
 
-// refuses tells whether a publish was refused because the disk is full. btrfs may have no
+// refuses reports whether a publish was refused because the disk is full. btrfs may have no
 // room either to take the record back, and then the daemon reports that it is not certain.
 func (n *diskNode) refuses(err error) bool {
 	code := status.Code(err)
@@ -154,7 +154,7 @@ func (n *diskNode) wantNothing(i int) {
 	}
 }
 
-// mayStay tells whether a pod's directory may outlive its last volume: the removal of a name takes
+// mayStay reports whether a pod's directory may outlive its last volume: the removal of a name takes
 // room in the trees of btrfs, and an empty directory does no harm.
 func (n *diskNode) mayStay(dir string) bool {
 	entries, err := os.ReadDir(dir)
@@ -234,7 +234,7 @@ func (n *diskNode) goneOf(count int) int {
 	return gone
 }
 
-// triedToDelete tells whether the daemon has begun to delete a volume.
+// triedToDelete reports whether the daemon has begun to delete a volume.
 func (n *diskNode) triedToDelete(id string) bool {
 	return n.logged("erasing a volume where it is", id) || n.logged("deleting without a record", id) || n.logged("cannot be deleted", id)
 }

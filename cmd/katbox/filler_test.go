@@ -116,7 +116,7 @@ func fillBytes(t *testing.T, dir string) {
 	}
 }
 
-// fillFile makes a file longer, and tells whether it could.
+// fillFile makes a file longer, and reports whether it could.
 func fillFile(t *testing.T, path string, sizes ...int) bool {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -157,7 +157,7 @@ func fillTrees(t *testing.T, dir string) {
 	}
 }
 
-// fillNames makes files of a size, up to a number, and tells whether it could.
+// fillNames makes files of a size, up to a number, and reports whether it could.
 func fillNames(t *testing.T, dir string, size, most int) bool {
 	t.Helper()
 	for i := range most {

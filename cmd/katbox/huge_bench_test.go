@@ -92,7 +92,7 @@ func (h *huge) expire() {
 	h.d.eventually("the huge volume deleted", func() bool { return !exists(filepath.Join(h.mnt, "work", testPod, id)) })
 }
 
-// empty tells whether everything deleted is erased.
+// empty reports whether everything deleted is erased.
 func (h *huge) empty() bool { return len(trashOf(h.b, filepath.Join(h.mnt, "work"))) == 0 }
 
 func (h *huge) erase() time.Duration {

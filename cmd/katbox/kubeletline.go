@@ -52,7 +52,7 @@ func (i *instance) limits() (lifespan.Limits, error) {
 	return l, nil
 }
 
-// onDiskOf tells whether a directory is on the disk that has the files of a container's root. Where that is an overlay, as
+// onDiskOf reports whether a directory is on the disk that has the files of a container's root. Where that is an overlay, as
 // of most runtimes, the mount table does not say which disk that is, and statfs(2) shows the numbers of the upper
 // layer's: it is the same one if nothing was written to only one of the two between three looks. Two disks of the same size
 // may have as much free by chance; then Katbox keeps more free than it has to.

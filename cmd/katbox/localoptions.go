@@ -42,7 +42,7 @@ func (o *localOptions) addTo(flags *pflag.FlagSet) {
 	o.controller.addTo(flags)
 }
 
-// serves tells whether the daemon serves volumes on the node's own disks.
+// serves reports whether the daemon serves volumes on the node's own disks.
 func (o localOptions) serves() bool { return len(o.pools) > 0 }
 
 // places reads --local-pool.

@@ -204,7 +204,7 @@ func (machine) Table() ([]attach.Mount, error) { return attach.Table() }
 // NameOf returns the volume that a mount is of.
 func (a machine) NameOf(m attach.Mount) (string, bool) { return a.locations.NameOf(m) }
 
-// Lost tells whether a mount shows a disk that was taken away under its volume.
+// Lost reports whether a mount shows a disk that was taken away under its volume.
 func (machine) Lost(m attach.Mount) bool { return localdisk.Lost(m) }
 
 // Unstage takes a volume away from where it is staged.

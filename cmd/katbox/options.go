@@ -358,7 +358,7 @@ func (o options) registrarConfig() kubelet.RegistrarConfig {
 	return kubelet.RegistrarConfig{Dir: o.registrationDir, Name: o.driverName, Endpoint: cmp.Or(o.kubeletPath, endpoint)}
 }
 
-// below tells whether path is dir or below it.
+// below reports whether path is dir or below it.
 func below(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")

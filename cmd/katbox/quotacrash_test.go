@@ -68,7 +68,7 @@ func quotaOperations() []crashOperation {
 	}
 }
 
-// aboutProjects tells whether a crash at a point may part a record, a directory, its project and its
+// aboutProjects reports whether a crash at a point may part a record, a directory, its project and its
 // limit.
 func aboutProjects(point string) bool {
 	_, name, _ := strings.Cut(point, " ")

@@ -89,7 +89,7 @@ func (d *daemon) wantRegistered(why string) {
 	d.metrics().Want(d.t, "the registration", metricstest.Values{"katbox_registered": registered})
 }
 
-// logged tells whether the daemon has written a line with these words.
+// logged reports whether the daemon has written a line with these words.
 func (d *daemon) logged(words ...string) bool {
 	for line := range strings.Lines(d.stdout.String()) {
 		found := 0

@@ -47,7 +47,7 @@ func lifePicture() (string, error) {
 	return d.end(), nil
 }
 
-// viaOne tells whether one phase leads to another one by a single phase between them, which the picture leaves out.
+// viaOne reports whether one phase leads to another one by a single phase between them, which the picture leaves out.
 func viaOne(from, to volume.Phase) bool {
 	for between := volume.Unknown; between <= volume.Deleting; between++ {
 		if from.CanBecome(between) && between.CanBecome(to) {

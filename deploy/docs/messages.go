@@ -88,7 +88,7 @@ func messagesOf(root, dir string) ([]message, error) {
 	return found, nil
 }
 
-// isNotShown tells whether the texts in a call are no messages. Error with more than one argument is a logger's.
+// isNotShown reports whether the texts in a call are no messages. Error with more than one argument is a logger's.
 func isNotShown(call *ast.CallExpr) bool {
 	name := ""
 	switch fun := call.Fun.(type) {

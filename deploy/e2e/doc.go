@@ -3,8 +3,8 @@
 // what the suite takes, runs the suite's test, and takes the cluster down again.
 //
 // The cluster comes from elsewhere: REALKUBELET names a directory with its
-// scripts, which "run" describes. So that nobody takes a test that was left out for one that
-// passed, all are behind the build tag e2e and "go test ./..." finds none here.
+// scripts, which "run" describes. The tests are behind the build tag e2e: without a cluster "go test ./..."
+// finds none, rather than tests that are skipped.
 //
 // The array of TestPools is not real, and the node's part stands in and mounts nothing. TestArray and TestArraySpecs
 // run in a virtual machine, whose kernel has NFS and iSCSI and serves the volumes of the array, too.

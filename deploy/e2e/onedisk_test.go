@@ -164,7 +164,7 @@ func (s *cascade) look() {
 	s.pressure = s.pressure || condition == "True" || strings.Contains(taints, "disk-pressure")
 }
 
-// wrote tells whether the writer has written all.
+// wrote reports whether the writer has written all.
 func (s *cascade) wrote() bool {
 	s.t.Helper()
 	done, err := filepath.Glob(filepath.Join(s.workdir(), s.status("writer").Metadata.UID, "*", "done"))

@@ -53,7 +53,7 @@ func (n *stubNode) called(method, volume string) {
 	}
 }
 
-// has tells whether a method was called for a volume.
+// has reports whether a method was called for a volume.
 func (n *stubNode) has(method, volume string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -105,7 +105,7 @@ func TestTextsUseLabelsThatAreThere(t *testing.T) {
 	}
 }
 
-// summedUp tells whether a query sums over all values of a label, which removes it.
+// summedUp reports whether a query sums over all values of a label, which removes it.
 func summedUp(expr, label string) bool {
 	for _, m := range without.FindAllStringSubmatch(expr, -1) {
 		if slices.Contains(identifier.FindAllString(m[1], -1), label) {

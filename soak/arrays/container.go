@@ -113,7 +113,7 @@ func (d deed) do() error {
 // mostEntries is more than any volume has: all are compared.
 const mostEntries = 1 << 20
 
-// large tells whether the file system is as large as it has to be. Some of it is not for files.
+// large reports whether the file system is as large as it has to be. Some of it is not for files.
 func (d deed) large() error {
 	var at unix.Statfs_t
 	if err := unix.Statfs(d.Path, &at); err != nil || d.Bytes == 0 {

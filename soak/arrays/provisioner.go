@@ -60,7 +60,7 @@ func repeat[T any](ctx context.Context, call func(context.Context) (T, error)) (
 	return answer, fmt.Errorf("for %s: %w", patience, err)
 }
 
-// sleep waits, and tells whether the run goes on.
+// sleep waits, and reports whether the run goes on.
 func sleep(ctx context.Context, d time.Duration) bool {
 	waiting, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -164,7 +164,7 @@ func (x *result) heading() string {
 // note explains the asterisks.
 const note = "it still had work of its own, from its start or the rounds"
 
-// marked tells whether there is an asterisk.
+// marked reports whether there is an asterisk.
 func (x *result) marked() bool {
 	return slices.ContainsFunc(x.Points, func(p point) bool { return p.Katbox.Busy || p.Katbox.Restless })
 }

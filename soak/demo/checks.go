@@ -20,7 +20,7 @@ func (s *story) orSlow(p *pod, err error) error {
 	return err
 }
 
-// absent tells whether a directory is gone.
+// absent reports whether a directory is gone.
 func absent(dir string) (bool, error) {
 	_, err := os.Lstat(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -81,7 +81,7 @@ func (s *story) requests() (int64, error) {
 	return log.Size(), nil
 }
 
-// requested tells whether it writes.
+// requested reports whether it writes.
 func (s *story) requested() (bool, error) {
 	bytes, err := s.requests()
 	if errors.Is(err, os.ErrNotExist) {

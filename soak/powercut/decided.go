@@ -106,7 +106,7 @@ func (p place) release(ctx context.Context) error {
 	}
 }
 
-// isGone tells whether the daemon has no such volume any more.
+// isGone reports whether the daemon has no such volume any more.
 func isGone(err error) bool {
 	var refused *api.Error
 	return errors.As(err, &refused) && (refused.Code == http.StatusNotFound || refused.Code == http.StatusGone)

@@ -36,7 +36,7 @@ func (s *Story) sight(e Event) {
 	}
 }
 
-// fits keeps the worlds that fit what was seen, and tells whether there are any. Without any all stay.
+// fits keeps the worlds that fit what was seen, and reports whether there are any. Without any all stay.
 func (s *Story) fits(fits func(world) bool) bool {
 	fitting := slices.DeleteFunc(slices.Clone(s.worlds), func(w world) bool { return !fits(w) })
 	if len(fitting) > 0 {
@@ -62,7 +62,7 @@ func (s *Story) whole(at time.Time) {
 	}
 }
 
-// late tells whether data should be gone by a time. Without a daemon nobody could
+// late reports whether data should be gone by a time. Without a daemon nobody could
 // see to that.
 func (s *Story) late(w world, at time.Time) bool {
 	if w.state != Kept || w.endless() || w.attached || s.down {

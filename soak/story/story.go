@@ -121,25 +121,25 @@ func (s *Story) Markers() int { return s.markers }
 // Most is the largest size that a persistent volume may have.
 func (s *Story) Most() int { return s.most }
 
-// IsGone tells whether the last look found no data.
+// IsGone reports whether the last look found no data.
 func (s *Story) IsGone() bool { return s.last == Gone }
 
-// SeenGone tells whether the data was seen to be gone, and nothing promises it since.
+// SeenGone reports whether the data was seen to be gone, and nothing promises it since.
 func (s *Story) SeenGone() bool {
 	return slices.ContainsFunc(s.worlds, func(w world) bool { return w.gone })
 }
 
-// MayBeGone tells whether the data may be gone by a time.
+// MayBeGone reports whether the data may be gone by a time.
 func (s *Story) MayBeGone(by time.Time) bool {
 	return slices.ContainsFunc(s.worlds, func(w world) bool { return w.mayBeGone(by) })
 }
 
-// Is tells whether the volume can only be in a state.
+// Is reports whether the volume can only be in a state.
 func (s *Story) Is(want State) bool {
 	return !slices.ContainsFunc(s.worlds, func(w world) bool { return w.state != want })
 }
 
-// May tells whether the volume may be in a state.
+// May reports whether the volume may be in a state.
 func (s *Story) May(want State) bool {
 	return slices.ContainsFunc(s.worlds, func(w world) bool { return w.state == want })
 }

@@ -44,10 +44,10 @@ type world struct {
 func (w world) from() time.Time  { return later(w.earliest, w.pinned) }
 func (w world) until() time.Time { return later(later(w.latest, w.most), w.pinned) }
 
-// endless tells whether nothing bounds its deadline.
+// endless reports whether nothing bounds its deadline.
 func (w world) endless() bool { return w.open && w.most.IsZero() }
 
-// mayBeGone tells whether its data may be gone by a time.
+// mayBeGone reports whether its data may be gone by a time.
 func (w world) mayBeGone(by time.Time) bool {
 	return w.state == Absent || w.state == Kept && !w.attached && !w.from().After(by)
 }
@@ -77,7 +77,7 @@ func (s *Story) mayBeLive() {
 	}
 }
 
-// known tells whether there is a record in all worlds.
+// known reports whether there is a record in all worlds.
 func (s *Story) known() bool {
 	return !slices.ContainsFunc(s.worlds, func(w world) bool { return !w.known })
 }

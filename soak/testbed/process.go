@@ -87,7 +87,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Ended is closed when the process is gone.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Over tells whether the process is gone.
+// Over reports whether the process is gone.
 func (p *Process) Over() bool {
 	select {
 	case <-p.ended:
@@ -107,7 +107,7 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return p.cmd.Process.Signal(signal)
 }
 
-// Ordered tells whether the process was sent a signal: its end is our doing.
+// Ordered reports whether the process was sent a signal: its end is our doing.
 func (p *Process) Ordered() bool { return p.ordered.Load() }
 
 // State waits for the end of the process, and says how it came and what the

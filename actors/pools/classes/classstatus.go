@@ -117,7 +117,7 @@ func (k *classes) write(ctx context.Context, object *v1alpha1.PoolClass, status 
 	return k.Resources.Status().Patch(ctx, object, client.MergeFrom(base))
 }
 
-// mayLeave tells whether a class that is being deleted may go.
+// mayLeave reports whether a class that is being deleted may go.
 func (k *classes) mayLeave(one *class, members []*poolmessages.PoolReport) bool {
 	why := ""
 	switch {

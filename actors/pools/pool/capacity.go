@@ -30,7 +30,7 @@ func modeOf(on array.Pool, t v1alpha1.CapacityThresholds) array.Mode {
 	return array.Normal
 }
 
-// capacityVerdict tells whether a pool takes new volumes as far as its room goes.
+// capacityVerdict reports whether a pool takes new volumes as far as its room goes.
 func capacityVerdict(mode array.Mode, on array.Pool, kind pools.Kind) verdict {
 	if mode == array.Normal {
 		return good("Normal")

@@ -37,7 +37,7 @@ func parseVersion(text string) (v version, ok bool) {
 	return v, true
 }
 
-// compatible tells whether an array fits, and which of its pools is used.
+// compatible reports whether an array fits, and which of its pools is used.
 func compatible(p *v1alpha1.Pool, h array.Health, strict bool) (array.Pool, verdict) {
 	if p.Spec.Local != nil {
 		return compatibleDisk(p, h, strict)
@@ -71,7 +71,7 @@ func compatible(p *v1alpha1.Pool, h array.Health, strict bool) (array.Pool, verd
 	return h.Pools[0], fits
 }
 
-// compatibleDisk tells whether a pool on a node fits its class, which may be strict.
+// compatibleDisk reports whether a pool on a node fits its class, which may be strict.
 func compatibleDisk(p *v1alpha1.Pool, h array.Health, strict bool) (array.Pool, verdict) {
 	switch {
 	case h.IQN != p.Spec.Local.UUID || len(h.Pools) != 1:

@@ -9,7 +9,7 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// alone tells whether no other Pool has the pool on the array that a probe has found.
+// alone reports whether no other Pool has the pool on the array that a probe has found.
 func (f *probe) alone(ctx context.Context, e *env.Environment) (verdict, error) {
 	at := poolmessages.Place{IQN: f.health.IQN, PoolID: f.on.ID}
 	has, err := actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.TakePlace{Pool: f.object.Name, At: at})

@@ -17,7 +17,7 @@ import (
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
-// wants tells whether a volume without a PoolVolume gets one: a volume of this cluster, or any if the
+// wants reports whether a volume without a PoolVolume gets one: a volume of this cluster, or any if the
 // Pool says so.
 func (x *comparison) wants(v *array.Volume) bool {
 	if pools.ParseComment(v.Comment).Cluster == x.Cluster {

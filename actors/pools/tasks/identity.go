@@ -86,7 +86,7 @@ func (t *task) otherDisk(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1a
 		holder), nil
 }
 
-// isAt tells whether the array has a volume attached where an attachment says, of those that there are.
+// isAt reports whether the array has a volume attached where an attachment says, of those that there are.
 func isAt(there []array.Attachment, a *v1alpha1.PoolAttachment, target string) bool {
 	for _, at := range there {
 		if at.ServerID == a.Status.ServerID && at.LUN == rules.LUN(a) && cmp.Or(at.Target, target) == a.Status.Target {

@@ -92,7 +92,7 @@ func In(page string) []string {
 	return commands
 }
 
-// goesOn tells whether a command is not at its end.
+// goesOn reports whether a command is not at its end.
 func goesOn(command string) bool {
 	if strings.HasSuffix(command, `\`) || strings.HasSuffix(command, "|") {
 		return true

@@ -14,7 +14,7 @@ import (
 )
 
 // TestACutDownloadIsNotWhole: what net/http says of a connection that broke is io.ErrUnexpectedEOF, and of a proxy that hung up
-// it wraps io.EOF. Neither is the end of a file. How long an archive is nobody else says.
+// it wraps io.EOF. Neither is the end of a file, and only an archive itself says how long it is.
 func TestACutDownloadIsNotWhole(t *testing.T) {
 	write := func(from io.Reader) error {
 		f, err := os.Create(filepath.Join(t.TempDir(), "partial"))

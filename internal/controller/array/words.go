@@ -117,7 +117,7 @@ type Volume struct {
 	// node is a block device, or a file system.
 	Block  bool
 	Export string
-	// Status is the array's word; Usable tells whether the volume can be used as it is.
+	// Status is the array's word; Usable reports whether the volume can be used as it is.
 	Status string
 	Usable bool
 	// Servers are the IDs of the server records to which it is attached.
@@ -160,7 +160,7 @@ type Snapshot struct {
 	// Size is the volume's; 0 where the array does not tell.
 	Size    Size
 	Created time.Time
-	// Status is the array's word; Usable tells whether the snapshot can be used.
+	// Status is the array's word; Usable reports whether the snapshot can be used.
 	Status string
 	Usable bool
 }

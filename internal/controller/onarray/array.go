@@ -264,7 +264,7 @@ func (p *pool) Attach(context.Context, array.NewAttachment) (array.Attachment, e
 // Detach has nothing to detach: no volume is attached.
 func (p *pool) Detach(context.Context, string, string) error { return nil }
 
-// hardLimit tells whether no pod can write more into a volume than its size, and each finds room for that. Earlier daemons
+// hardLimit reports whether no pod can write more into a volume than its size, and each finds room for that. Earlier daemons
 // say so of btrfs, too, and of images there that are copied.
 func hardLimit(p local.Pool) bool {
 	return p.HardLimit && p.Backend != local.Btrfs && (p.FSType != "btrfs" || !p.Copies)

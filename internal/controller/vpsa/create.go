@@ -51,7 +51,7 @@ func (c *client) CloneVolume(ctx context.Context, n array.NewClone) (array.Volum
 }
 
 // makeVolume makes a volume by a request, unless there is one with its name; free says that there was none a
-// moment ago. ours tells whether one without a comment looks like what the request makes.
+// moment ago. ours reports whether one without a comment looks like what the request makes.
 func (c *client) makeVolume(ctx context.Context, name, comment string, free bool, q call, ours func(array.Volume) bool,
 ) (array.Volume, error) {
 	var made array.Volume

@@ -99,7 +99,7 @@ func (d *doubts) add(change string, until time.Time) (earlier time.Time) {
 	return earlier
 }
 
-// about tells whether the array may still carry out a change.
+// about reports whether the array may still carry out a change.
 func (d *doubts) about(change string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -63,7 +63,7 @@ func trace(path, point string) error {
 	return errors.Join(err, f.Close())
 }
 
-// diesAt tells whether the process dies at this point now, and counts.
+// diesAt reports whether the process dies at this point now, and counts.
 func diesAt(path, point string) (bool, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

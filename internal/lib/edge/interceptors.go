@@ -81,7 +81,7 @@ func logCalls(cfg Config) grpc.UnaryServerInterceptor {
 	}
 }
 
-// expected tells whether a code reports a condition that the caller has to handle, and not a defect
+// expected reports whether a code reports a condition that the caller has to handle, and not a defect
 // of the driver or its node.
 func expected(code codes.Code) bool {
 	switch code {

@@ -48,7 +48,7 @@ const (
 	softInodes, hardInodes, softBytes, hardBytes = 1 << 0, 1 << 1, 1 << 2, 1 << 3 // FS_DQ_ISOFT, IHARD, BSOFT, BHARD
 )
 
-// QuotaFlags tells whether the file system counts what projects use, and limits it.
+// QuotaFlags reports whether the file system counts what projects use, and limits it.
 func QuotaFlags(q Quotas) (flags uint16, err error) {
 	// This is struct fs_quota_statv, which is shorter.
 	var state struct {

@@ -146,7 +146,7 @@ func exists(path string) (bool, error) {
 // csiVolumes is the directory of a pod's volumes of CSI drivers.
 const csiVolumes = "kubernetes.io~csi"
 
-// IsSubpath tells whether path, which is clean, is a mount of the kubelet's own, of a directory
+// IsSubpath reports whether path, which is clean, is a mount of the kubelet's own, of a directory
 // inside of a volume.
 func IsSubpath(podsDir, path string) bool {
 	rest, _ := strings.CutPrefix(path, filepath.Clean(podsDir)+"/")

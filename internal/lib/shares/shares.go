@@ -183,7 +183,7 @@ func (s *Shares) next() (next *party) {
 	return next
 }
 
-// before tells whether a party gets the next slot, and not another one.
+// before reports whether a party gets the next slot, and not another one.
 func (p *party) before(other *party) bool {
 	return cmp.Or(
 		cmp.Compare(p.taken, other.taken), cmp.Compare(p.granted, other.granted), cmp.Compare(p.waiting[0].number, other.waiting[0].number),

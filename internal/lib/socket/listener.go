@@ -57,7 +57,7 @@ func Listen(path string) (*Listener, error) {
 	return l, nil
 }
 
-// InPlace tells whether the path still leads to this socket: the file or its directory may have
+// InPlace reports whether the path still leads to this socket: the file or its directory may have
 // been removed or replaced.
 func (l *Listener) InPlace() bool {
 	now, err := os.Lstat(l.path)

@@ -21,7 +21,7 @@ func NewKey() Key { return Key(rand.Text()) }
 // Valid reports whether the key can be one.
 func (k Key) Valid() bool { return keyText.MatchString(string(k)) }
 
-// Hash returns what tells whether a pool has the key, and does not tell the key; empty for none.
+// Hash returns what reports whether a pool has the key, and does not tell the key; empty for none.
 func (k Key) Hash() string {
 	if k == "" {
 		return ""

@@ -89,7 +89,7 @@ const (
 	Block      VolumeMode = "Block"
 )
 
-// Management tells whether Katbox made a volume.
+// Management reports whether Katbox made a volume.
 // +kubebuilder:validation:Enum=Managed;External
 type Management string
 

@@ -68,7 +68,7 @@ func seal(b *bytes.Buffer, block *[sparse.BlockSize]byte, kind byte) {
 	b.Write(block[:])
 }
 
-// short tells whether a name fits into its field, and is ASCII.
+// short reports whether a name fits into its field, and is ASCII.
 func short(name string) bool {
 	if len(name) > 100 {
 		return false

@@ -28,13 +28,13 @@ type Identity struct {
 	WWID string
 }
 
-// Proves tells whether the disk says that it is the volume with an array's ID: as its serial number, or at the end of
+// Proves reports whether the disk says that it is the volume with an array's ID: as its serial number, or at the end of
 // its WWID, where some targets have their own name for the disk.
 func (i Identity) Proves(id string) bool {
 	return id != "" && (i.Serial == id || strings.HasSuffix(i.WWID, "-"+id))
 }
 
-// Is tells whether the disk is the one that is known by a serial number or a WWID.
+// Is reports whether the disk is the one that is known by a serial number or a WWID.
 func (i Identity) Is(known string) bool { return known != "" && (i.Serial == known || i.WWID == known) }
 
 // String is for people.

@@ -61,7 +61,7 @@ func (o *Opener) Look(at int, name string) (int, error) {
 	return o.Open(at, name, lookFlags)
 }
 
-// MountedOn tells whether something is mounted on name in the directory at.
+// MountedOn reports whether something is mounted on name in the directory at.
 func (o *Opener) MountedOn(at int, name string) bool {
 	fd, err := o.Look(at, name)
 	if err == nil {

@@ -130,7 +130,7 @@ func (l *list) directory(fd int, p paths.Path, way, after []step, depth int) err
 // anything is listed, if there are too many.
 func (l *list) sorted(opened int, p paths.Path, way []step, from string, depth int) error {
 	for more := true; more; {
-		// One more tells whether there is a next page.
+		// One more reports whether there is a next page.
 		var names []string
 		var err error
 		names, more, err = l.smallest(opened, from, l.limit-len(l.page.Entries)+1)
@@ -230,7 +230,7 @@ func (l *list) full() bool {
 	return len(l.page.Entries) >= l.limit || len(l.page.Entries) > 0 && l.size >= maxPage
 }
 
-// smallest returns the first names in an open directory behind a name, sorted, and tells whether
+// smallest returns the first names in an open directory behind a name, sorted, and reports whether
 // there are more than count. It keeps at most twice as many.
 func (l *list) smallest(fd int, from string, count int) (names []string, more bool, err error) {
 	if err := beneath.Seek(fd, 0); err != nil {

@@ -70,7 +70,7 @@ func (p *Pool) canImages() error {
 	return errors.Join(p.wantsRoom(err), remove())
 }
 
-// canShare tells whether files on the disk can share blocks.
+// canShare reports whether files on the disk can share blocks.
 func (p *Pool) canShare() (bool, error) {
 	from, removeFrom, err := p.trial()
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *Pool) canAttach() error {
 	return errors.Join(err, remove())
 }
 
-// hasCopies tells whether there are snapshots, or volumes that were made of others. That records cannot be read counts as yes.
+// hasCopies reports whether there are snapshots, or volumes that were made of others. That records cannot be read counts as yes.
 func (p *Pool) hasCopies() bool {
 	all, err := p.all()
 	return err != nil || slices.ContainsFunc(all, func(k kept) bool { return k.IsSnapshot() || k.Source != local.Source{} })

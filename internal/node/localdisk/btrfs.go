@@ -146,7 +146,7 @@ func (s subvolumes) stats(r local.Record, path string, project uint32) (volume.S
 	return s.counted(r, path, project)
 }
 
-// simpleQuotas tells whether a btrfs has simple quotas, and turns them on where it has none. The error is a
+// simpleQuotas reports whether a btrfs has simple quotas, and turns them on where it has none. The error is a
 // [volume.ErrInvalid] if it cannot have them.
 func simpleQuotas(dir *os.File) error {
 	mode, err := quotaMode(dir)

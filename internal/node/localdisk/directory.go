@@ -157,7 +157,7 @@ func (d directories) makeHold(ctx context.Context, r local.Record) {
 		logkeys.Volume, r.Name, logkeys.Path, d.path, "project", project)
 }
 
-// hasProject tells whether the files of a volume have a project.
+// hasProject reports whether the files of a volume have a project.
 func (p *Pool) hasProject(r local.Record, project uint32) bool {
 	has := true
 	err := p.dir.WithData(p.place(r), func(fd int) error {

@@ -259,7 +259,7 @@ func (p *testPool) loops(name string) ([]string, error) {
 	return loopNames(filepath.Join(p.path, volumesName, name, imageName))
 }
 
-// canGrow tells whether this process may grow a volume that is mounted: an ext4 takes a capability.
+// canGrow reports whether this process may grow a volume that is mounted: an ext4 takes a capability.
 func canGrow(t *testing.T, k kind) bool {
 	t.Helper()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

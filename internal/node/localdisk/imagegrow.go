@@ -91,7 +91,7 @@ func (i *images) growMounted(l *loop, fsType, path string) error {
 	return err
 }
 
-// fitsDevice tells whether an ext4 is as large as its device: to ask the kernel to grow it takes a capability.
+// fitsDevice reports whether an ext4 is as large as its device: to ask the kernel to grow it takes a capability.
 func fitsDevice(l *loop, fsType string) (bool, error) {
 	if fsType != "ext4" {
 		return false, nil
@@ -131,7 +131,7 @@ func fillsDevice(superblock []byte, size int64) bool {
 	return rest < overhead+spare
 }
 
-// hasSuperblock tells whether a group has a copy of the superblock: 0, 1, and the powers of 3, 5 and 7 have one.
+// hasSuperblock reports whether a group has a copy of the superblock: 0, 1, and the powers of 3, 5 and 7 have one.
 func hasSuperblock(group int64) bool {
 	for _, base := range []int64{3, 5, 7} {
 		power := base

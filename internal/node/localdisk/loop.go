@@ -295,7 +295,7 @@ func nodeOf(m attach.Mount) (name string, ok bool) {
 // removedMark is what the mount table adds to the path of what was removed.
 const removedMark = "//deleted"
 
-// Lost tells whether a mount shows the node of a loop device of a volume that has lost its file, as by losetup -D on
+// Lost reports whether a mount shows the node of a loop device of a volume that has lost its file, as by losetup -D on
 // the node. Nothing tells whose it was, and nothing can be read through it: no device gets the number while the mount
 // is there. It looks at sysfs alone.
 func Lost(m attach.Mount) bool {
@@ -311,7 +311,7 @@ func Lost(m attach.Mount) bool {
 	return hasNoFile(err)
 }
 
-// hasNoFile tells whether sysfs has no file of a loop device because there is none.
+// hasNoFile reports whether sysfs has no file of a loop device because there is none.
 func hasNoFile(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV)
 }

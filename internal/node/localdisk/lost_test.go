@@ -7,7 +7,7 @@ import (
 	"github.com/katbox/katbox/internal/node/attach"
 )
 
-// lostAt tells whether a device that has lost its file is mounted at a path.
+// lostAt reports whether a device that has lost its file is mounted at a path.
 func (p *testPool) lostAt(path string) bool {
 	p.t.Helper()
 	m := mountAt(p.t, path)

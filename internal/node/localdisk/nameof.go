@@ -123,7 +123,7 @@ func (l *Locations) ofDevice(device string) (name string, ok bool) {
 	return name, l.hasImage(device, name, path)
 }
 
-// hasImage tells whether a loop device has the image of a volume of a pool, from the path that the kernel shows of its
+// hasImage reports whether a loop device has the image of a volume of a pool, from the path that the kernel shows of its
 // file. That may be one of a mount namespace that is gone, and begin anywhere in the path; any other path is that of a
 // copy, or of the disk at another place: then the number of the file decides.
 func (l *Locations) hasImage(device, name, path string) bool {

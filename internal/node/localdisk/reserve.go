@@ -185,7 +185,7 @@ func ignoreNoRoom(err error) error {
 	return err
 }
 
-// noRoom tells whether an error means that the disk is full.
+// noRoom reports whether an error means that the disk is full.
 func noRoom(err error) bool {
 	return errors.Is(volume.WantsRoom(err, "on the disk"), volume.ErrNoSpace)
 }

@@ -125,7 +125,7 @@ func (c *pieces) pass(ctx context.Context, until time.Time) (changed int, err er
 	return changed, nil
 }
 
-// look tells whether both files have the same blocks from an offset up to another one.
+// look reports whether both files have the same blocks from an offset up to another one.
 func (c *pieces) look(at int64) (same bool, upTo int64, err error) {
 	want, upTo, err := kernel.Extents(int(c.from.Fd()), at, c.size, c.extents)
 	if err != nil {

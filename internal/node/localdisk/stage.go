@@ -52,7 +52,7 @@ func (p *Pool) Stats(r local.Record, path string) (volume.Stats, error) {
 	return stats, wrap(err, "stats of %s in pool %s", r.Name, p.path)
 }
 
-// within tells whether a path is that of a directory, or of something in it.
+// within reports whether a path is that of a directory, or of something in it.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

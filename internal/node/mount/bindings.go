@@ -89,7 +89,7 @@ func match(table []*mountinfo.Info, here directory, pods string) []Binding {
 	return bindings
 }
 
-// Overlap tells whether two directories are the same or one lies in the other, through any symbolic
+// Overlap reports whether two directories are the same or one lies in the other, through any symbolic
 // links and mounts. A directory that does not exist counts where it would be. It reads the whole
 // mount table, for the start.
 func Overlap(a, b string) (bool, error) {
@@ -97,7 +97,7 @@ func Overlap(a, b string) (bool, error) {
 	return err == nil && (first.in(second) || second.in(first)), err
 }
 
-// SameFileSystem tells whether two directories are on one file system. Subvolumes of btrfs are,
+// SameFileSystem reports whether two directories are on one file system. Subvolumes of btrfs are,
 // although stat(2) gives each a device number of its own. A directory that does not exist counts
 // where it would be. It reads the whole mount table, for the start.
 func SameFileSystem(a, b string) (bool, error) {
@@ -117,7 +117,7 @@ func findBoth(a, b string) (first, second directory, err error) {
 	return first, second, err
 }
 
-// in tells whether d is o or lies in it.
+// in reports whether d is o or lies in it.
 func (d directory) in(o directory) bool {
 	_, byPath := within(d.path, o.path)
 	_, byRoot := within(d.root, o.root)
@@ -145,7 +145,7 @@ func find(table []*mountinfo.Info, dir string) (directory, error) {
 	}
 }
 
-// Propagates tells whether mounts made below the directory dir reach other mount namespaces, that
+// Propagates reports whether mounts made below the directory dir reach other mount namespaces, that
 // is, whether dir is on a shared mount. It reads the whole mount table, for the start.
 func Propagates(dir string) (bool, error) {
 	_, here, err := lookUp(dir)

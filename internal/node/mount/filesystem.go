@@ -60,7 +60,7 @@ func (m *Mounter) BindFile(source, target string, options []string) error {
 	return m.bind(source, target, options, ofFiles)
 }
 
-// isFile tells whether a type, as of stat(2), is that of an ordinary file or of a block device's node.
+// isFile reports whether a type, as of stat(2), is that of an ordinary file or of a block device's node.
 func isFile(mode uint32) bool {
 	return mode&unix.S_IFMT == unix.S_IFREG || mode&unix.S_IFMT == unix.S_IFBLK
 }

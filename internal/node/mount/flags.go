@@ -35,7 +35,7 @@ var knownFlags = map[string]change{
 	"strictatime": {set: unix.MOUNT_ATTR_STRICTATIME, clear: unix.MOUNT_ATTR__ATIME},
 }
 
-// KnownFlag tells whether flag is a mount flag that [Mounter.Mount] accepts. The option "bind" is
+// KnownFlag reports whether flag is a mount flag that [Mounter.Mount] accepts. The option "bind" is
 // not a flag.
 func KnownFlag(flag string) bool {
 	_, ok := knownFlags[flag]
@@ -109,14 +109,14 @@ func remountFlags(attributes uint64) (ms uint64) {
 	return ms
 }
 
-// ReadOnly tells whether the mount that path is on refuses writes, because of its own flag or
+// ReadOnly reports whether the mount that path is on refuses writes, because of its own flag or
 // because the whole file system is read-only.
 func (m *Mounter) ReadOnly(path string) (bool, error) { return hasFlag(path, unix.ST_RDONLY) }
 
-// Noexec tells whether the mount that path is on refuses to execute files.
+// Noexec reports whether the mount that path is on refuses to execute files.
 func Noexec(path string) (bool, error) { return hasFlag(path, unix.ST_NOEXEC) }
 
-// hasFlag tells whether statfs(2) reports a flag of the mount that path is on.
+// hasFlag reports whether statfs(2) reports a flag of the mount that path is on.
 func hasFlag(path string, flag int64) (bool, error) {
 	var st unix.Statfs_t
 	err := kernel.IgnoreEINTR(func() error { return unix.Statfs(path, &st) })

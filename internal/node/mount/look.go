@@ -35,7 +35,7 @@ const (
 	ShowsNamesake
 )
 
-// Shows tells whether the topmost mount at target shows the directory source, as it is at that path
+// Shows reports whether the topmost mount at target shows the directory source, as it is at that path
 // now. It asks no file system over a network and no FUSE server. Of one that refuses to answer, as a disk that is
 // dead, and of what lies beneath another mount, it tells what the mount table does, which it then reads.
 func (m *Mounter) Shows(target, source string) (Showing, error) {
@@ -104,7 +104,7 @@ func (m *Mounter) look(path string, flags int) (there inode, mounted bool, err e
 // errNoMountRoot says that statx(2) does not tell mount points here.
 var errNoMountRoot = errors.New("statx does not report mount roots")
 
-// IsMountPoint tells whether something is mounted at path. A symbolic link is no mount point. It
+// IsMountPoint reports whether something is mounted at path. A symbolic link is no mount point. It
 // does not read the mount table. The error wraps fs.ErrNotExist when there is nothing at path, and
 // the kernel's (ESTALE, EIO, ENOTCONN) when the mounted file system does not answer.
 func (m *Mounter) IsMountPoint(path string) (bool, error) {
@@ -222,7 +222,7 @@ func lookBefore(fd int, path string, flags int) (p Point, err error) {
 	return p, err
 }
 
-// inTable tells whether the mount table has a mount at a path, or at the path of an open file if that is empty.
+// inTable reports whether the mount table has a mount at a path, or at the path of an open file if that is empty.
 func inTable(fd int, path string) (bool, error) {
 	if path == "" {
 		var err error

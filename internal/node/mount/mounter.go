@@ -103,7 +103,7 @@ func (m *Mounter) bind(source, target string, options []string, of kind) error {
 // kind is what is bound.
 type kind struct {
 	open func(path string) (int, error)
-	// fits tells whether a type, as of stat(2), is one of the kind.
+	// fits reports whether a type, as of stat(2), is one of the kind.
 	fits func(mode uint32) bool
 }
 
@@ -177,7 +177,7 @@ func setAttributes(fd int, flags change, propagation uint64) error {
 	return wrap(err, "mount_setattr")
 }
 
-// unsupported tells whether err may mean that the kernel, or a system call filter that is older
+// unsupported reports whether err may mean that the kernel, or a system call filter that is older
 // than the call, does not know the call. Such filters say EPERM; a real EPERM is found again by the
 // older way.
 func unsupported(err error) bool {

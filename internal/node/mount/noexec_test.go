@@ -47,7 +47,7 @@ func writeScript(t *testing.T, dir string) {
 	}
 }
 
-// executes tells whether the script in dir can be executed.
+// executes reports whether the script in dir can be executed.
 func executes(t *testing.T, dir string) bool {
 	t.Helper()
 	err := exec.Command(filepath.Join(dir, "script")).Run()

@@ -11,7 +11,7 @@ import (
 )
 
 // EnsureOwn gives the directory dir a mount of its own: unless it is a mount point already,
-// EnsureOwn binds it on itself and makes that mount private. made tells whether it did. On error
+// EnsureOwn binds it on itself and makes that mount private. made reports whether it did. On error
 // nothing is left mounted, unless the error says so.
 //
 // It keeps later binds from below dir cheap. For each bind the kernel looks at all mounts that are
@@ -62,7 +62,7 @@ func ReleaseOwn(dir string) error {
 	return New().Unmount(resolved)
 }
 
-// findOwn resolves dir and tells whether it is bound on itself.
+// findOwn resolves dir and reports whether it is bound on itself.
 func findOwn(dir string) (resolved string, onItself bool, err error) {
 	table, own, err := lookUp(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func findOwn(dir string) (resolved string, onItself bool, err error) {
 	return own.path, onItself, err
 }
 
-// isBoundOnItself tells whether the mount with the given ID is at dir and shows the directory that
+// isBoundOnItself reports whether the mount with the given ID is at dir and shows the directory that
 // would be there without it.
 func isBoundOnItself(table []*mountinfo.Info, dir string, id uint64) (bool, error) {
 	own, err := locate(table, dir, id)

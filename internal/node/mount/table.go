@@ -31,7 +31,7 @@ func readTable() ([]*mountinfo.Info, error) {
 	return table, wrap(err, "parse %s", tablePath)
 }
 
-// readsConsistently tells whether reading the table once is enough; see readConsistently.
+// readsConsistently reports whether reading the table once is enough; see readConsistently.
 var readsConsistently = sync.OnceValue(func() bool {
 	_, _, err := mountRoot("/", 0)
 	return !errors.Is(err, errNoMountRoot)

@@ -44,13 +44,13 @@ type Quota struct {
 // rounding is less than which file systems add to a limit: one of their blocks.
 const rounding = 64 << 10
 
-// holds tells whether the limit is the one that was set.
+// holds reports whether the limit is the one that was set.
 func (q Quota) holds(limit volume.Size) bool {
 	more := q.Limit.Bytes - limit.Bytes
 	return q.Soft == volume.Size{} && q.Limit.Inodes == limit.Inodes && more >= 0 && more < rounding && (limit.Bytes != 0 || more == 0)
 }
 
-// isFree tells whether neither files nor a limit are of the project.
+// isFree reports whether neither files nor a limit are of the project.
 func (q Quota) isFree() bool { return q.Used == volume.Size{} && q.Limit == volume.Size{} }
 
 // FileSystem is what the kernel says about the quotas of one file system. Its methods may be called
@@ -138,7 +138,7 @@ func (f *FileSystem) State() (State, error) { return f.state, f.reason }
 // none. That is how an administrator limits a whole directory.
 func (f *FileSystem) Inside() uint32 { return f.inside }
 
-// Enforce tells whether limits are enforced, as they were at the start. If they are not, another program has turned that
+// Enforce reports whether limits are enforced, as they were at the start. If they are not, another program has turned that
 // off, and Enforce turns it on again.
 func (f *FileSystem) Enforce() (already bool, err error) {
 	flags, err := kernel.QuotaFlags(f.quotas)

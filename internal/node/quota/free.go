@@ -58,11 +58,11 @@ func (p *Projects) Unlimit(id uint32) {
 		err = p.Kernel.SetLimit(id, volume.Size{})
 	}
 	if err != nil {
-		p.Log.Info("the limit of a deleted volume stays for now", "project", id, logkeys.Cause, err.Error())
+		p.Log.Info("the limit of a deleted volume cannot be taken away; this is tried again before another volume gets its project", "project", id, logkeys.Cause, err.Error())
 	}
 }
 
-// isShared tells whether several records have the project: an earlier version lost track.
+// isShared reports whether several records have the project: an earlier version lost track.
 func (p *Projects) isShared(id uint32) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *Projects) leave(n uint32) {
 	p.count()
 }
 
-// free frees an ID if the kernel counts nothing for it, and tells whether it needs no further
+// free frees an ID if the kernel counts nothing for it, and reports whether it needs no further
 // look. A limit that stayed on an ID of ours is taken away. A kernel that counts nothing at all, as
 // without the mount option, is not asked.
 func (p *Projects) free(n uint32, ours bool) bool {

@@ -58,10 +58,10 @@ func (s *ids) remove(n uint32) {
 	}
 }
 
-// isFull tells whether all are taken.
+// isFull reports whether all are taken.
 func (s *ids) isFull() bool { return s.count >= int(s.size) }
 
-// take takes any free number, and tells whether there is one. No number tells which one is next.
+// take takes any free number, and reports whether there is one. No number tells which one is next.
 func (s *ids) take() (n uint32, ok bool) {
 	if s.isFull() {
 		return 0, false

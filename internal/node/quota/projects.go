@@ -138,16 +138,16 @@ func New(cfg Config) *Projects {
 	return p
 }
 
-// Counts tells whether the kernel counts what projects use.
+// Counts reports whether the kernel counts what projects use.
 func (p *Projects) Counts() bool { return p != nil && p.state != None }
 
-// Gives tells whether Take is to be asked for a project for a new volume with that limit: it gives
+// Gives reports whether Take is to be asked for a project for a new volume with that limit: it gives
 // one, or has something to say about the limit.
 func (p *Projects) Gives(limit volume.Size) bool {
 	return p != nil && (p.gives || limit != volume.Size{})
 }
 
-// Enforces tells whether the kernel enforces the limit of a volume with that project.
+// Enforces reports whether the kernel enforces the limit of a volume with that project.
 func (p *Projects) Enforces(id uint32) bool {
 	if p == nil || id == 0 || p.state != Enforced || p.off.Load() {
 		return false
@@ -157,7 +157,7 @@ func (p *Projects) Enforces(id uint32) bool {
 	return !p.strays[id-p.IDs.First]
 }
 
-// Has tells whether an open data directory has the project of its record. It has not in a copy of a working directory, or
+// Has reports whether an open data directory has the project of its record. It has not in a copy of a working directory, or
 // where root of a pod has taken it out. That it cannot be told counts as yes.
 func (p *Projects) Has(fd int, id uint32) bool {
 	has, err := p.Kernel.Project(fd)
@@ -273,7 +273,7 @@ func (p *Projects) takeAgain() (n uint32, ok bool) {
 	return p.takeFree()
 }
 
-// Set gives an open new directory its project and limit, and tells whether it has that project now.
+// Set gives an open new directory its project and limit, and reports whether it has that project now.
 // An error is why the volume cannot be published: there is no room, or the mode is [Required]. about are further words
 // of the log about the volume.
 func (p *Projects) Set(fd int, id uint32, limit volume.Size, about ...any) (set bool, err error) {
@@ -360,7 +360,7 @@ func (p *Projects) enforce() {
 	}
 }
 
-// beginSetting tells whether the limit of an ID may be set: its volume's record is there.
+// beginSetting reports whether the limit of an ID may be set: its volume's record is there.
 func (p *Projects) beginSetting(id uint32) bool {
 	if !p.IDs.has(id) {
 		return true // of an earlier range; it is not given to anything
@@ -375,7 +375,7 @@ func (p *Projects) beginSetting(id uint32) bool {
 	return true
 }
 
-// endSetting ends what beginSetting has begun. A volume that has gone meanwhile leaves no limit. It tells whether to log
+// endSetting ends what beginSetting has begun. A volume that has gone meanwhile leaves no limit. It reports whether to log
 // the error.
 func (p *Projects) endSetting(id uint32, cause error) (tell bool) {
 	n := id - p.IDs.First
@@ -384,7 +384,7 @@ func (p *Projects) endSetting(id uint32, cause error) (tell bool) {
 	p.mu.Unlock()
 	if gone {
 		if err := p.Kernel.SetLimit(id, volume.Size{}); err != nil {
-			p.Log.Info("the limit of a deleted volume stays for now", "project", id, logkeys.Cause, err.Error())
+			p.Log.Info("the limit of a deleted volume cannot be taken away; this is tried again before another volume gets its project", "project", id, logkeys.Cause, err.Error())
 		}
 	}
 	p.mu.Lock()

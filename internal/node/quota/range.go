@@ -22,7 +22,7 @@ var DefaultRange = Range{First: 1258291200, Size: 1 << 24}
 // working directory's file system.
 var LocalRange = Range{First: DefaultRange.First + DefaultRange.Size, Size: DefaultRange.Size}
 
-// Overlaps tells whether an ID is in both ranges.
+// Overlaps reports whether an ID is in both ranges.
 func (r Range) Overlaps(other Range) bool {
 	return uint64(r.First) < uint64(other.First)+uint64(other.Size) && uint64(other.First) < uint64(r.First)+uint64(r.Size)
 }

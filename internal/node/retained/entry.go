@@ -42,7 +42,7 @@ type group struct {
 	volumeName, serviceAccount, ownerKind string
 }
 
-// space is a namespace, as far as the API server has told of it. The index has a list for each.
+// space is a namespace, with what the API server has said of it. The index has a list for each.
 type space struct {
 	namespace, namespaceUID string
 	verdict                 volume.Verdict

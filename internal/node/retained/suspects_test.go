@@ -9,7 +9,7 @@ import (
 )
 
 // TestNamespacesThatAreGoneAreForgotten: nothing is kept of a namespace whose last volume is gone, also where no namespace
-// has a limit, so that nobody ever looks for one that retains too much.
+// has a limit, so that none is ever looked for that retains too much.
 func TestNamespacesThatAreGoneAreForgotten(t *testing.T) {
 	x := &Index{}
 	for i := range 1000 {

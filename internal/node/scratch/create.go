@@ -36,7 +36,7 @@ type Making struct {
 // Create is CreateAs for a directory that all users may write to.
 func (d *Dir) Create(p volume.Place) (created bool, err error) { return d.CreateAs(p, Making{}) }
 
-// CreateAs makes a volume's data directory. created tells whether it did: a directory that exists
+// CreateAs makes a volume's data directory. created reports whether it did: a directory that exists
 // stays as it is. The error wraps ErrNotOurs when something else is there, and ENOSPC or EDQUOT when
 // the file system is full.
 func (d *Dir) CreateAs(p volume.Place, as Making) (created bool, err error) {
@@ -102,7 +102,7 @@ func (d *Dir) makePod(podName string) (int, error) {
 }
 
 // finish sets the permissions of a data directory that is new or that a crash left without them,
-// and tells whether it did.
+// and reports whether it did.
 func (d *Dir) finish(podFD int, idName string, isNew bool, as Making) (finished bool, err error) {
 	fd, err := d.opener.Directory(podFD, idName)
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *Dir) finish(podFD int, idName string, isNew bool, as Making) (finished 
 	return true, nil
 }
 
-// Exists tells whether a volume has a data directory. ErrNotOurs means that something else is in
+// Exists reports whether a volume has a data directory. ErrNotOurs means that something else is in
 // its place.
 func (d *Dir) Exists(p volume.Place) (bool, error) {
 	podFD, err := d.openParent(p)

@@ -128,7 +128,7 @@ func (d *deep) skip(fd int) error {
 	return err
 }
 
-// isSkipped tells whether to skip an open directory.
+// isSkipped reports whether to skip an open directory.
 func (d *deep) isSkipped(fd int) bool {
 	if len(d.skipped) == 0 {
 		return false

@@ -49,7 +49,7 @@ type opened struct {
 	name string
 }
 
-// proceed is called before each removal and each step through a deep tree. It tells whether to go
+// proceed is called before each removal and each step through a deep tree. It reports whether to go
 // on.
 func (e *erasure) proceed(ctx context.Context) bool {
 	if e.stopped == nil {
@@ -80,7 +80,7 @@ func (e *erasure) remove(ctx context.Context, at int, name string) {
 	}
 }
 
-// unlink removes name unless it is a directory, and tells whether it is none.
+// unlink removes name unless it is a directory, and reports whether it is none.
 func (e *erasure) unlink(at int, name string) bool {
 	err := kernel.Unlinkat(at, name)
 	if refused(err) && e.release(at, name) {
@@ -134,7 +134,7 @@ func (e *erasure) removeTree(ctx context.Context, at int, name string) {
 	}
 }
 
-// interrupted tells whether to leave the directories of the branch, because the erasure ends or a
+// interrupted reports whether to leave the directories of the branch, because the erasure ends or a
 // deep directory comes first.
 func (e *erasure) interrupted() bool { return e.stopped != nil || e.deep.next >= 0 }
 

@@ -58,7 +58,7 @@ func eachName(fd int) iter.Seq2[string, error] {
 	}
 }
 
-// isDirectory tells whether name is a directory, not a link to one. A name that has just been
+// isDirectory reports whether name is a directory, not a link to one. A name that has just been
 // removed is none.
 func isDirectory(at int, name string) bool {
 	st, err := kernel.Lstatat(at, name)
@@ -95,7 +95,7 @@ type entry struct {
 func (l *listing) name(e entry) string { return string(l.buf[e.start:e.end]) }
 
 // read reads up to size bytes of names from where the directory fd was read to, without . and ..,
-// and tells whether there may be more.
+// and reports whether there may be more.
 func (l *listing) read(fd, size int) (more bool, err error) {
 	limit := max(minListing, min(size, maxListing-l.kept))
 	used := 0

@@ -16,7 +16,7 @@ const (
 	fixedX = 0x08 | 0x10
 )
 
-// refused tells whether an error may come from what release can undo.
+// refused reports whether an error may come from what release can undo.
 func refused(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS)
 }
@@ -46,7 +46,7 @@ func (e *erasure) makeWritable(at int, name string) bool {
 }
 
 // release clears the immutable and the append-only flag of name in the directory at, and of that
-// directory, and tells whether either had one.
+// directory, and reports whether either had one.
 //
 // A file may have other names, under which it loses its flags too. A pod can only link files that
 // it can reach, and it takes privileges to set the flags.
@@ -93,7 +93,7 @@ func regularOrDirectory(st *unix.Stat_t) bool {
 	return kind == unix.S_IFREG || kind == unix.S_IFDIR
 }
 
-// clearFixed clears the fixed flags of an open file or directory, and tells whether it had one.
+// clearFixed clears the fixed flags of an open file or directory, and reports whether it had one.
 func clearFixed(fd int) bool {
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	if err != nil || flags&fixed == 0 {
@@ -103,7 +103,7 @@ func clearFixed(fd int) bool {
 }
 
 // makeWritable makes a read-only subvolume of btrfs, whose top directory is open, writable, and
-// tells whether it was one.
+// reports whether it was one.
 func makeWritable(fd int) bool {
 	flags, err := kernel.GetSubvolumeFlags(fd)
 	if err != nil || flags&kernel.SubvolumeReadOnly == 0 {
@@ -117,7 +117,7 @@ func makeWritable(fd int) bool {
 const projectInherit = 0x200
 
 // leaveProject takes an open directory out of its project: names in it do not count against the
-// project's limit, and directories of every project can be moved into it. It tells whether that
+// project's limit, and directories of every project can be moved into it. It reports whether that
 // took a change. A pod chooses the project of its files; a project quota on the working directory
 // gives one to all other directories. Root of a user namespace may not change it.
 func leaveProject(fd int) bool {

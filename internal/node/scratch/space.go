@@ -77,12 +77,12 @@ func (d *Dir) SpaceAfterErase(before volume.Space) (volume.Space, error) {
 	return d.Space()
 }
 
-// showsMore tells whether both bytes and inodes were freed.
+// showsMore reports whether both bytes and inodes were freed.
 func showsMore(before, after volume.Space) bool {
 	return after.Free.Bytes > before.Free.Bytes && (after.Total.Inodes == 0 || after.Free.Inodes > before.Free.Inodes)
 }
 
-// countsAtOnce tells whether the file system is known to count what was removed at once.
+// countsAtOnce reports whether the file system is known to count what was removed at once.
 func (d *Dir) countsAtOnce() bool {
 	fs, err := kernel.Fstatfs(d.fd())
 	return err == nil && (fs.Type == unix.EXT4_SUPER_MAGIC || fs.Type == unix.TMPFS_MAGIC)
@@ -90,7 +90,7 @@ func (d *Dir) countsAtOnce() bool {
 
 // settleXFS waits for the worker of the kernel that counts what was removed; syncfs(2) does not
 // wait for it. Until then the space shows in part, so it cannot tell whether to wait. settleXFS
-// tells whether this is XFS.
+// reports whether this is XFS.
 func (d *Dir) settleXFS() bool {
 	if fs, err := kernel.Fstatfs(d.fd()); err != nil || fs.Type != unix.XFS_SUPER_MAGIC {
 		return false

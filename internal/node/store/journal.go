@@ -45,8 +45,8 @@ type journal struct {
 	writing atomic.Pointer[time.Time]
 	// told: the next transaction is on its way.
 	told bool
-	// doubted are the volumes of which a commit has failed: the disk may have what nobody was told. Their next change
-	// waits.
+	// doubted are the volumes of which a commit has failed: the disk may have a change that was answered with an error.
+	// Their next one waits.
 	doubted map[volume.ID]bool
 	// broken is why nothing is written before a transaction has written all that waits.
 	broken error

@@ -165,7 +165,7 @@ func checkFormat(path, format string) error {
 
 // Commit makes all changes durable in one transaction, all of them or none. Of several changes of
 // one volume the last one counts; to forget an unknown volume is fine. Without changes it writes
-// the clocks, and so tells whether a commit is possible. The tombstone of a volume that was known is
+// the clocks, and so reports whether a commit is possible. The tombstone of a volume that was known is
 // part of the transaction, except where there is room only without it: a full disk must not stop
 // what makes room.
 //

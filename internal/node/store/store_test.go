@@ -133,7 +133,7 @@ func TestCommitLastChangeWins(t *testing.T) {
 	}
 }
 
-// TestCommitWithoutChangesWrites: it tells whether the next one can.
+// TestCommitWithoutChangesWrites: it reports whether the next one can.
 func TestCommitWithoutChangesWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "records.db")
 	s := openStore(t, path)

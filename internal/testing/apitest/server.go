@@ -263,7 +263,7 @@ func (s *Server) answerList(w http.ResponseWriter, req *http.Request, r request)
 	send(w, list, nil)
 }
 
-// partial tells whether only the metadata are wanted.
+// partial reports whether only the metadata are wanted.
 func partial(req *http.Request) bool {
 	return strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata")
 }

@@ -41,7 +41,7 @@ type answer struct {
 	removed bool
 }
 
-// mounting tells whether a call is on the way to a mount; the others undo.
+// mounting reports whether a call is on the way to a mount; the others undo.
 func mounting(m history.Method) bool {
 	switch m {
 	case history.Publish, history.Stage, history.ControllerPublish:
@@ -145,7 +145,7 @@ func said(err error) string {
 	return err.Error()
 }
 
-// full tells whether a volume may have been refused for want of room at some
+// full reports whether a volume may have been refused for want of room at some
 // time between the two: a driver measures now and then only.
 func (c *Checker) full(from, to time.Time) bool {
 	from = from.Add(-c.slack())

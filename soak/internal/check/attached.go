@@ -56,7 +56,7 @@ func (r *retained) attachedUntil() time.Time {
 	return time.Now().Add(never)
 }
 
-// refusedAttach tells whether a driver may refuse to attach a volume by an answer: it may
+// refusedAttach reports whether a driver may refuse to attach a volume by an answer: it may
 // be gone, or busy, or too much is attached.
 func (c *Checker) refusedAttach(v *history.Volume, call history.Call) bool {
 	if v.Attaches == nil || call.Method != history.Publish {

@@ -68,7 +68,7 @@ type Config struct {
 
 	// Disk measures the file system of the working directory.
 	Disk func() (Space, error)
-	// Mounted tells whether path is a mount point. That there is no such path
+	// Mounted reports whether path is a mount point. That there is no such path
 	// may be an error that wraps fs.ErrNotExist.
 	Mounted func(path string) (bool, error)
 	// MountsBelow lists the mount points below a directory, but not itself.

@@ -75,7 +75,7 @@ func (c *Checker) lookAtSomeRetained(n int) {
 	}
 }
 
-// lookAtRetained looks at one volume and tells whether it is whole. What
+// lookAtRetained looks at one volume and reports whether it is whole. What
 // somebody else looks at meanwhile is left to them.
 func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 	c.mu.Lock()
@@ -220,7 +220,7 @@ func (c *Checker) settle(r *retained, count func(*Counts)) {
 	c.trimAges()
 }
 
-// hindered tells whether something was ever mounted inside of the volume.
+// hindered reports whether something was ever mounted inside of the volume.
 func hindered(v *history.Volume) bool {
 	return v.Troubled(time.Time{}, time.Now(), workload.ForeignMount)
 }

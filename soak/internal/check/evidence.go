@@ -22,7 +22,7 @@ type suspicion struct {
 	at time.Time
 }
 
-// succeeded tells whether the driver was told that a volume's pod has succeeded, and told once:
+// succeeded reports whether the driver was told that a volume's pod has succeeded, and told once:
 // one that comes again ends again, and how is not told then.
 func (c *Checker) succeeded(v *history.Volume) bool {
 	return c.cfg.Outcomes && !v.Failed && !v.ToldAt().IsZero() && !c.cameAgain(v)
@@ -66,7 +66,7 @@ func (c *Checker) oldestSuccess() *retained {
 	}
 }
 
-// mayNotKnow tells whether something may have kept the driver from learning how the pod of a volume ended, or
+// mayNotKnow reports whether something may have kept the driver from learning how the pod of a volume ended, or
 // from deleting it by a time.
 func (c *Checker) mayNotKnow(r *retained, by time.Time) bool {
 	from := r.volume.ToldAt().Add(-c.slack())

@@ -33,7 +33,7 @@ func (l *limit) putOff(from, to time.Time, needs time.Duration) {
 
 func (l *limit) missed(now time.Time) bool { return !l.open && now.After(l.at) }
 
-// hindersDeletion tells whether a fault of the node keeps the driver from
+// hindersDeletion reports whether a fault of the node keeps the driver from
 // deleting in time.
 func hindersDeletion(kind workload.FaultKind) bool {
 	return kind == workload.DaemonKill || kind == workload.SlowDisk || kind == workload.MachineSlow

@@ -98,13 +98,13 @@ func (c *Checker) Again(volumes ...*history.Volume) bool {
 	return len(all) > 0
 }
 
-// MayHaveGone tells whether the driver was permitted to delete a retained volume
+// MayHaveGone reports whether the driver was permitted to delete a retained volume
 // until now, one that was followed before.
 func (c *Checker) MayHaveGone(v *history.Volume) bool {
 	return c.mayGo(newRetained(v, c.cfg), time.Now())
 }
 
-// PublishedAgain tells whether a volume was published again after its story ended.
+// PublishedAgain reports whether a volume was published again after its story ended.
 func (c *Checker) PublishedAgain(v *history.Volume) bool {
 	c.mu.Lock()
 	a := c.known[v.ID]
@@ -112,7 +112,7 @@ func (c *Checker) PublishedAgain(v *history.Volume) bool {
 	return a != nil && a.volume != v && !a.volume.LastOK(history.Publish).IsZero()
 }
 
-// IsPublished tells whether the data of a volume has to be there for a pod, now.
+// IsPublished reports whether the data of a volume has to be there for a pod, now.
 func (c *Checker) IsPublished(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *Checker) IsPublished(id string) bool {
 	return a != nil && c.byVolume[a.volume] != nil
 }
 
-// mayGo tells whether anything permits the driver to delete a volume that was
+// mayGo reports whether anything permits the driver to delete a volume that was
 // retained when a look began, by the given time: its deadline, a person, a fault
 // or pressure.
 func (c *Checker) mayGo(r *retained, by time.Time) bool {
@@ -135,7 +135,7 @@ func (c *Checker) mayBeEvictedBy(r *retained, gone time.Time) bool {
 	return c.mayBeEvicted(&now, gone)
 }
 
-// certain tells whether a volume is retained beyond doubt: it has to be, and its
+// certain reports whether a volume is retained beyond doubt: it has to be, and its
 // data is in its place.
 func (c *Checker) certain(r *retained) bool {
 	found, _ := c.cfg.Look(r.volume, r.volume.Data)
@@ -146,5 +146,5 @@ func (c *Checker) certain(r *retained) bool {
 	return !over && found == Whole && !c.mayGo(r, after)
 }
 
-// Follows tells whether a volume is retained, as far as the checker knows.
+// Follows reports whether a volume is retained, as far as the checker knows.
 func (c *Checker) Follows(v *history.Volume) bool { return c.follows(v) != nil }

@@ -97,7 +97,7 @@ func (c *Checker) judgeTombstones(e end, stones []Buried) {
 	}
 }
 
-// cameAgain tells whether a volume was published more than once after it was gone.
+// cameAgain reports whether a volume was published more than once after it was gone.
 func (c *Checker) cameAgain(v *history.Volume) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ type hoarded struct {
 	bytes int64
 }
 
-// has tells whether the pod may have had the volume attached at a time.
+// has reports whether the pod may have had the volume attached at a time.
 func (h hoarded) has(at time.Time) bool {
 	ended := h.by.FirstSent(history.Unpublish)
 	return ended.IsZero() || ended.After(at)
@@ -68,7 +68,7 @@ func (c *Checker) hoardedCertainly() (sum int64) {
 	return sum
 }
 
-// mayBeTooMuch tells whether a driver may have refused to attach a volume because others were.
+// mayBeTooMuch reports whether a driver may have refused to attach a volume because others were.
 func (c *Checker) mayBeTooMuch(by *history.Volume, call history.Call) bool {
 	bound, ok := c.mostHoarded()
 	if !ok {

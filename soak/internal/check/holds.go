@@ -50,11 +50,11 @@ func (c *Checker) BeginRelease(v *history.Volume) (end func(how Failure, err err
 	}
 }
 
-// pinned tells whether the driver has said that it keeps the volume beyond its
+// pinned reports whether the driver has said that it keeps the volume beyond its
 // lifespan.
 func (r *retained) pinned() bool { return r.volume != nil && !r.volume.Pin().Done.IsZero() }
 
-// released tells whether the driver may have been told to let the volume go.
+// released reports whether the driver may have been told to let the volume go.
 func (r *retained) released() bool { return r.volume != nil && !r.volume.Release().Sent.IsZero() }
 
 // broken is the promise that is broken if a volume goes, or stays, at a time: that of

@@ -13,7 +13,7 @@ import (
 // sent, for the driver to know their order.
 const clearlyOlder = time.Second
 
-// evictedTooSoon tells whether it breaks the order that one volume was gone by
+// evictedTooSoon reports whether it breaks the order that one volume was gone by
 // pressure while an older one was found whole by a look that began later.
 func evictedTooSoon(gone, older *retained, goneBy, lookBegan time.Time) bool {
 	return older.to.Add(clearlyOlder).Before(gone.from) && // older beyond doubt
@@ -54,7 +54,7 @@ func (c *Checker) oldest() *retained {
 	}
 }
 
-// obstructed tells whether the driver may be unable to delete a volume, or is to keep
+// obstructed reports whether the driver may be unable to delete a volume, or is to keep
 // it for longer than others.
 func (c *Checker) obstructed(v *history.Volume) bool {
 	return v.Lifespan > c.cfg.Lifespan || !v.Pin().Sent.IsZero() || v.Attachment().By != nil ||

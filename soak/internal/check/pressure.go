@@ -85,7 +85,7 @@ type spaceAt struct {
 	bytes, inodes uint64
 }
 
-// tight tells whether there may be too little room for a volume.
+// tight reports whether there may be too little room for a volume.
 func tight(s Space) bool {
 	of := func(free, total uint64) bool { return total > 0 && float64(free) < scarce*float64(total) }
 	return of(s.FreeBytes, s.TotalBytes) || of(s.FreeInodes, s.TotalInodes)
@@ -163,7 +163,7 @@ func (p *pressure) least(from, to time.Time) float64 {
 	return least
 }
 
-// noRoom tells whether the disk had too little room at any time between.
+// noRoom reports whether the disk had too little room at any time between.
 func (p *pressure) noRoom(from, to time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +236,7 @@ func (c *Checker) knowable(from, to time.Time) (since time.Time, full bool) {
 	return from, c.cfg.Timeline.During(from, to, workload.DiskFull, workload.NoInodes)
 }
 
-// mayBeEvicted tells whether pressure excuses that a volume was gone by the
+// mayBeEvicted reports whether pressure excuses that a volume was gone by the
 // given time.
 func (c *Checker) mayBeEvicted(r *retained, gone time.Time) bool {
 	low := c.lowest(r.lastWhole, gone)

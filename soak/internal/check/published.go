@@ -73,7 +73,7 @@ func (c *Checker) lookAtSomePublished(n int) {
 	}
 }
 
-// forgetPublished tells whether the volume was still to be looked at.
+// forgetPublished reports whether the volume was still to be looked at.
 func (c *Checker) forgetPublished(p *published) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *Checker) spoil(v *history.Volume) {
 	c.spoilt[v] = true
 }
 
-// takeSpoilt tells whether a volume is spoilt, and forgets it.
+// takeSpoilt reports whether a volume is spoilt, and forgets it.
 func (c *Checker) takeSpoilt(v *history.Volume) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

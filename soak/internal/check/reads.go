@@ -25,7 +25,7 @@ const (
 )
 
 // ReadFailed judges that a request failed which began at the given time. The
-// volume is nil if the request was about none. It tells whether the failure is
+// volume is nil if the request was about none. It reports whether the failure is
 // excused.
 func (c *Checker) ReadFailed(v *history.Volume, from time.Time, how Failure, what string) bool {
 	now := time.Now()
@@ -41,7 +41,7 @@ func (c *Checker) ReadFailed(v *history.Volume, from time.Time, how Failure, wha
 	return false
 }
 
-// mayBeAbsent tells whether the driver may have said, until now, that it does not
+// mayBeAbsent reports whether the driver may have said, until now, that it does not
 // retain a volume.
 func (c *Checker) mayBeAbsent(v *history.Volume) bool {
 	r := c.follows(v)

@@ -61,7 +61,7 @@ func (c *Checker) checkRemoved(v *history.Volume) {
 		time.Now().Format(history.Clock)))
 }
 
-// besideRemoval tells whether another volume was removed between the two times.
+// besideRemoval reports whether another volume was removed between the two times.
 func (c *Checker) besideRemoval(v *history.Volume, from, to time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

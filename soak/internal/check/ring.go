@@ -24,7 +24,7 @@ func (r *ring[T]) has(t T) bool {
 	return ok
 }
 
-// remove takes t out and tells whether it was there.
+// remove takes t out and reports whether it was there.
 func (r *ring[T]) remove(t T) bool {
 	i, ok := r.places[t]
 	if !ok {

@@ -64,7 +64,7 @@ func (c *Clock) Environment() string { return variable + "=" + c.path }
 // Close gives back what the clock uses here. Programs keep the last offset.
 func (c *Clock) Close() error { return unix.Munmap(c.page) }
 
-// Follows tells whether a program was built to follow a clock.
+// Follows reports whether a program was built to follow a clock.
 func Follows(program string) (bool, error) {
 	code, err := os.ReadFile(program)
 	return bytes.Contains(code, []byte(variable)), err

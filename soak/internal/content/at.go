@@ -127,7 +127,7 @@ func (w *walker) mkdir(name string, mode uint32) error {
 	return retried(func() error { return unix.Fchmod(int(f.Fd()), mode) })
 }
 
-// same tells whether two streams have the same bytes up to the end of wanted,
+// same reports whether two streams have the same bytes up to the end of wanted,
 // which has size bytes at most.
 func same(got, wanted io.Reader, size int64) (bool, error) {
 	piece := min(size, pieceSize)

@@ -49,7 +49,7 @@ var katbox = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// raceDetected tells whether the tests run with the race detector: then the
+// raceDetected reports whether the tests run with the race detector: then the
 // daemon has it, too, and ends with an error after a race.
 func raceDetected() bool {
 	info, ok := debug.ReadBuildInfo()

@@ -52,7 +52,7 @@ func (r *run) serveList(w http.ResponseWriter, q *http.Request) {
 	answer(w, page)
 }
 
-// follows tells whether a volume comes behind the end of the page before.
+// follows reports whether a volume comes behind the end of the page before.
 func (r *run) follows(key, before string) bool {
 	return key < before || r.cfg.Bug == ListsTwice && key == before
 }

@@ -61,7 +61,7 @@ func (r *run) attach(known record, q *csi.NodePublishVolumeRequest) error {
 	return nil
 }
 
-// tooMuch tells whether pods have so much attached that one more volume would be beyond the bound.
+// tooMuch reports whether pods have so much attached that one more volume would be beyond the bound.
 func (r *run) tooMuch(source record) bool {
 	if r.cfg.MaxPinned == 0 {
 		return false
@@ -95,7 +95,7 @@ func (r *run) detach(v record) error {
 	return nil
 }
 
-// attached tells whether a pod has a volume attached, or had it a moment ago.
+// attached reports whether a pod has a volume attached, or had it a moment ago.
 func (r *run) attached(v record) bool {
 	return r.cfg.Bug != DeletesAttached && (v.attachedBy != "" || time.Since(v.detached) < r.cfg.ReleaseGrace)
 }

@@ -109,7 +109,7 @@ func (d *disk) retained() int {
 // data is where the files of a volume are.
 func (d *Driver) data(r record) string { return filepath.Join(d.cfg.Work, r.pod, r.id) }
 
-// used tells whether a pod has a published volume for a while, and has written
+// used reports whether a pod has a published volume for a while, and has written
 // into it.
 func (d *Driver) used(r record) bool {
 	entries, err := os.ReadDir(d.data(r))

@@ -95,7 +95,7 @@ func (r *run) reap() {
 	})
 }
 
-// leads tells whether a volume ID is one that the driver takes for a path.
+// leads reports whether a volume ID is one that the driver takes for a path.
 func (r *run) leads(id string) bool {
 	switch r.cfg.Bug {
 	case FollowsID:

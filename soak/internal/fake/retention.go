@@ -176,7 +176,7 @@ func (r *run) factor() float64 {
 	return max(0, 2*share-1) // 0 at the floor, which is half of the headroom
 }
 
-// scarce tells whether the disk is as good as full.
+// scarce reports whether the disk is as good as full.
 func (r *run) scarce() bool { return free(r.cfg.Work) < 0.02 }
 
 // vain is what went in a row while a process had it open. To delete that makes no room.
@@ -245,7 +245,7 @@ func (r *run) evict(ctx context.Context, inVain *vain) {
 // inode may take seconds on a busy machine, in which nothing goes.
 const mostLooked = 500
 
-// inUse tells whether a process has a file of a volume open: to delete it would make no room.
+// inUse reports whether a process has a file of a volume open: to delete it would make no room.
 func inUse(data string) bool {
 	used, looked := false, 0
 	_ = filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {

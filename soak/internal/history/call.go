@@ -24,7 +24,7 @@ const (
 // Methods are all of them, in the order of the report.
 var Methods = []Method{GetCapabilities, ControllerPublish, Stage, Publish, Unpublish, Unstage, ControllerUnpublish}
 
-// OfVolume tells whether the method changes a volume.
+// OfVolume reports whether the method changes a volume.
 func (m Method) OfVolume() bool { return m != GetCapabilities }
 
 // Call is one call and its answer.
@@ -47,7 +47,7 @@ func (c Call) Code() codes.Code { return status.Code(c.Err) }
 // Took is how long it was until the answer.
 func (c Call) Took() time.Duration { return c.To.Sub(c.From) }
 
-// Final tells whether the kubelet takes the code of a failed publish or stage
+// Final reports whether the kubelet takes the code of a failed publish or stage
 // as the last word, that nothing is mounted. With any other code it may be, and
 // an unpublish follows (kubernetes pkg/volume/csi/csi_client.go, isFinalError).
 func Final(code codes.Code) bool {

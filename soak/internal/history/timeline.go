@@ -68,7 +68,7 @@ func (t *Timeline) Add(kind workload.FaultKind, from time.Time, what string) {
 	t.spans = append(t.spans, &Span{Kind: kind, From: from, To: time.Now(), What: what})
 }
 
-// During tells whether there was a fault of any of the kinds at any time from
+// During reports whether there was a fault of any of the kinds at any time from
 // one moment to another. To ask with some slack, widen the two.
 func (t *Timeline) During(from, to time.Time, kinds ...workload.FaultKind) bool {
 	t.mu.Lock()

@@ -116,7 +116,7 @@ func (v *Volume) Troubles() []Trouble {
 	return slices.Clone(v.troubles)
 }
 
-// Troubled tells whether any of the kinds befell this volume, at any time from
+// Troubled reports whether any of the kinds befell this volume, at any time from
 // one moment to another.
 func (v *Volume) Troubled(from, to time.Time, kinds ...workload.FaultKind) bool {
 	v.mu.Lock()
@@ -178,7 +178,7 @@ func (v *Volume) End(c *Call, err error) Call {
 	return *c
 }
 
-// Quiet tells whether no call for the volume is running, nor may be.
+// Quiet reports whether no call for the volume is running, nor may be.
 func (v *Volume) Quiet() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

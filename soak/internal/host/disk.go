@@ -149,7 +149,7 @@ func (d *Disk) Kind() DiskKind { return d.kind }
 // other cases.
 func (d *Disk) Fallback() error { return d.fallback }
 
-// Own tells whether the file system is there for this run alone. If not, it is
+// Own reports whether the file system is there for this run alone. If not, it is
 // the machine's, and a fault that fills it must refuse.
 func (d *Disk) Own() bool { return d.kind != Directory }
 

@@ -90,7 +90,7 @@ func freezeAgainAndAgain(parentGone <-chan os.Signal, args []string) error {
 	}
 }
 
-// pause waits, and tells whether to go on after that.
+// pause waits, and reports whether to go on after that.
 func pause(length time.Duration, over <-chan time.Time, parentGone <-chan os.Signal) bool {
 	t := time.NewTimer(length)
 	defer t.Stop()

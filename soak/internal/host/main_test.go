@@ -95,7 +95,7 @@ func playVictim(dir string) error {
 	return <-ended
 }
 
-// hasStuckThread tells whether a thread of this process waits and cannot be
+// hasStuckThread reports whether a thread of this process waits and cannot be
 // killed.
 func hasStuckThread() bool {
 	files, _ := filepath.Glob("/proc/self/task/*/status")

@@ -151,7 +151,7 @@ func UnmountWhenFree(path string, patience time.Duration) error {
 	}
 }
 
-// MountedAt tells whether something is mounted at this one path. It does not
+// MountedAt reports whether something is mounted at this one path. It does not
 // read the mount table and so has a sure answer at any time, also while others
 // mount. A symlink at the end of the path is not followed, so nothing can be
 // mounted there; nor is anything mounted at a path that does not exist. It

@@ -44,7 +44,7 @@ func UnmountID(id int) error {
 	return err
 }
 
-// HasMount tells whether there still is a mount in this namespace.
+// HasMount reports whether there still is a mount in this namespace.
 func HasMount(id int) (bool, error) {
 	_, err := pointOf(id)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,7 +19,7 @@ const insideVariable = "KATBOX_SOAK_INSIDE"
 const needsRights = "run it as root with CAP_SYS_ADMIN, or allow user namespaces to everybody: user.max_user_namespaces " +
 	"above 0 and, where they exist, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0 (sysctl)"
 
-// Inside tells whether this is the process that [Enter] started. It is to be
+// Inside reports whether this is the process that [Enter] started. It is to be
 // asked once: the answer is not handed on to further children, and so a second
 // answer is always false.
 func Inside() bool {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// CanStall tells whether [Disk.Stall] can be had: only file systems that are on
+// CanStall reports whether [Disk.Stall] can be had: only file systems that are on
 // a device can be frozen, and only our own may be.
 func (d *Disk) CanStall() bool {
 	switch d.kind {
@@ -22,7 +22,7 @@ func (d *Disk) CanStall() bool {
 	return false
 }
 
-// Frozen tells whether the disk stands still right now, as far as this process
+// Frozen reports whether the disk stands still right now, as far as this process
 // has heard: a moment passes between the fact and the word.
 func (d *Disk) Frozen() bool { return d.frozen.Load() }
 

@@ -58,7 +58,7 @@ func (a *API) finish(p *Pod) {
 }
 
 // forget says that the pod is over and that its volumes get no calls any more.
-// It tells whether that is new.
+// It reports whether that is new.
 func (a *API) forget(p *Pod) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +80,7 @@ func (a *API) leave(p *Pod) {
 	a.left[p.Plan.UID] = true
 }
 
-// isLeft tells whether a part of a pod's directory stays for ever, and the pod is gone.
+// isLeft reports whether a part of a pod's directory stays for ever, and the pod is gone.
 func (a *API) isLeft(uid string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

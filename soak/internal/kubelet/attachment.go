@@ -37,7 +37,7 @@ func (a *API) attached(handle string) (map[string]string, bool) {
 	return nil, false
 }
 
-// HasAttachment tells whether there is a VolumeAttachment of a volume, attached
+// HasAttachment reports whether there is a VolumeAttachment of a volume, attached
 // or not.
 func (a *API) HasAttachment(handle string) bool {
 	a.mu.Lock()

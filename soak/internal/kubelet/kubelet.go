@@ -21,7 +21,7 @@ type Config struct {
 	API    *API
 	// Listener is told what happens.
 	Listener Listener
-	// Mounted tells whether a path is a mount point. An error that is
+	// Mounted reports whether a path is a mount point. An error that is
 	// fs.ErrNotExist says that it is not.
 	Mounted func(path string) (bool, error)
 	Timing  Timing

@@ -9,7 +9,7 @@ type key struct {
 	pod    string
 }
 
-// conflicts tells whether operations on the two may not run at the same time.
+// conflicts reports whether operations on the two may not run at the same time.
 func (k key) conflicts(other key) bool {
 	return k.volume == other.volume && (k.pod == other.pod || k.pod == "" || other.pod == "")
 }
@@ -34,7 +34,7 @@ func newPending(t Timing) *pending {
 	return &pending{timing: t, byVolume: make(map[string]map[key]*attempt)}
 }
 
-// begin tells whether the operation of the name may start now, and if so notes
+// begin reports whether the operation of the name may start now, and if so notes
 // that it runs. It may not while another one is in its way, or while it waits
 // after an error of its own. Another operation's error does not make it wait: an
 // unmount follows a failed mount at once.
@@ -75,7 +75,7 @@ func (p *pending) end(k key, failed bool, now time.Time) {
 	last.until = now.Add(last.wait)
 }
 
-// busy tells whether an operation runs that is in the way of one on k.
+// busy reports whether an operation runs that is in the way of one on k.
 func (p *pending) busy(k key) bool {
 	for other, a := range p.byVolume[k.volume] {
 		if a.running && k.conflicts(other) {

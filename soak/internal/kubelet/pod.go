@@ -120,7 +120,7 @@ func (v *Volume) specName() string {
 // directory is the spec name as one path element, written like the kubelet does.
 func (v *Volume) directory() string { return strings.ReplaceAll(v.specName(), "/", "~") }
 
-// settle notes the outcome and tells whether it is the first one.
+// settle notes the outcome and reports whether it is the first one.
 func (v *Volume) settle(how Outcome) bool { return v.outcome.CompareAndSwap(0, int32(how)) }
 
 func (v *Volume) settled() bool { return v.outcome.Load() != 0 }

@@ -111,7 +111,7 @@ func (a *actual) removals(actions []action, pods []observation) []action {
 	return actions
 }
 
-// down tells whether all volumes of a pod are down, and this was told.
+// down reports whether all volumes of a pod are down, and this was told.
 func (a *actual) down(p *Pod) bool {
 	for _, v := range p.Volumes {
 		if a.of(v).state != absent || !v.settled() {

@@ -77,7 +77,7 @@ func together(a, b func() error) error {
 	}
 }
 
-// final tells whether the error of a call says for good that it did not work.
+// final reports whether the error of a call says for good that it did not work.
 func final(err error) bool {
 	return !errors.Is(err, errHalfDone) && history.Final(status.Code(err))
 }
@@ -111,7 +111,7 @@ func reorder(ctx context.Context, overtaken time.Duration, call, late func()) {
 	group.Wait()
 }
 
-// sleep waits, and tells whether it came to the end of it.
+// sleep waits, and reports whether it came to the end of it.
 func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	over, end := context.WithTimeout(ctx, d)
 	defer end()

@@ -34,13 +34,13 @@ type failure struct {
 // Error is the node's message.
 func (f *failure) Error() string { return f.Reason + ": " + f.Message }
 
-// isNoSpace tells whether a node has refused because there is no room.
+// isNoSpace reports whether a node has refused because there is no room.
 func isNoSpace(err error) bool {
 	f := (*failure)(nil)
 	return errors.As(err, &f) && f.Reason == "NoSpace"
 }
 
-// mayRepeat tells whether a call may succeed when it is repeated. Without an answer nobody knows what was done.
+// mayRepeat reports whether a call may succeed when it is repeated. Without an answer nobody knows what was done.
 func mayRepeat(err error) bool {
 	f := (*failure)(nil)
 	if !errors.As(err, &f) {

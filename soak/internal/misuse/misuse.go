@@ -109,7 +109,7 @@ func Send(ctx context.Context, conn grpc.ClientConnInterface, pick uint64, site 
 	return a
 }
 
-// Unanswered tells whether the driver said nothing about the input, because it was not there, not
+// Unanswered reports whether the driver said nothing about the input, because it was not there, not
 // ready, or not in time. In an outage that is no fault of it.
 func (a Answer) Unanswered() bool {
 	return slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled}, a.Call.Code())

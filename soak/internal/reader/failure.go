@@ -38,13 +38,13 @@ func failure(err error) check.Failure {
 	return check.Refused
 }
 
-// isBadRequest tells whether a request was refused because of what it asked for.
+// isBadRequest reports whether a request was refused because of what it asked for.
 func isBadRequest(err error) bool {
 	var answer *api.Error
 	return errors.As(err, &answer) && answer.Code == http.StatusBadRequest
 }
 
-// isNotFound tells whether there is no such volume or file.
+// isNotFound reports whether there is no such volume or file.
 func isNotFound(err error) bool {
 	var answer *api.Error
 	return errors.As(err, &answer) && answer.Code == http.StatusNotFound

@@ -24,7 +24,7 @@ var entryTypes = map[fs.FileMode]api.EntryType{
 	0: api.File, fs.ModeDir: api.Directory, fs.ModeSymlink: api.Symlink, fs.ModeNamedPipe: api.FIFO, fs.ModeSocket: api.Socket,
 }
 
-// there tells whether the data directory is there.
+// there reports whether the data directory is there.
 func (s *subject) there() bool {
 	_, err := os.Lstat(s.volume.Data)
 	return !errors.Is(err, fs.ErrNotExist)

@@ -21,7 +21,7 @@ func refOf(path string) string {
 	return strings.Join(elements, "/")
 }
 
-// isMount tells whether a path leads to where something is mounted at times.
+// isMount reports whether a path leads to where something is mounted at times.
 func (s *subject) isMount(path string) bool {
 	return path == mountName || strings.HasPrefix(path, mountName+"/")
 }

@@ -157,12 +157,12 @@ func (p *person) read(ctx context.Context) {
 
 func anyone(*subject) bool { return true }
 
-// canHold tells whether the reader holds a stream of the volume. One that is over it leaves to visitors.
+// canHold reports whether the reader holds a stream of the volume. One that is over it leaves to visitors.
 func (p *person) canHold(s *subject) bool {
 	return p.holds && s.sparse && p.cfg.Checker.Follows(s.volume)
 }
 
-// mountedInside tells whether something was mounted in the volume's data since a
+// mountedInside reports whether something was mounted in the volume's data since a
 // time.
 func (s *subject) mountedInside(since time.Time) bool {
 	return s.volume.Troubled(since, time.Now(), workload.ForeignMount)

@@ -53,7 +53,7 @@ func NewOutputs(json, page, emptied string) (Outputs, error) {
 	return list, nil
 }
 
-// within tells whether a path lies in a directory, by their names alone.
+// within reports whether a path lies in a directory, by their names alone.
 func within(path, dir string) (bool, error) {
 	if dir == "" {
 		return false, nil

@@ -19,5 +19,5 @@ func (p Plan) Looker(source Pod, v Volume) Pod {
 // AttributeAttach is the attribute by which a pod attaches a volume of another.
 const AttributeAttach = "attach"
 
-// Attaches tells whether the volume is one of another pod, and has no data of its own.
+// Attaches reports whether the volume is one of another pod, and has no data of its own.
 func (v Volume) Attaches() bool { return v.Attributes[AttributeAttach] != "" }

@@ -208,7 +208,7 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 	}
 }
 
-// TestWorkloadIsKept tells whether a plan could be changed from outside.
+// TestWorkloadIsKept reports whether a plan could be changed from outside.
 func TestWorkloadIsKept(t *testing.T) {
 	w := everything()
 	p := NewPlan(w, 1)

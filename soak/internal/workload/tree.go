@@ -15,7 +15,7 @@ func target(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// isNull tells whether a value was left out, behind its name.
+// isNull reports whether a value was left out, behind its name.
 func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
 }

@@ -214,7 +214,7 @@ var kinds = []FaultKind{
 	BusyTarget, ForeignMount, NestedMount, PodRemoved, VolumeRemoved, VolumeSymlink,
 }
 
-// OfVolume tells whether the fault concerns one volume and not the node.
+// OfVolume reports whether the fault concerns one volume and not the node.
 func (k FaultKind) OfVolume() bool {
 	switch k {
 	case BusyTarget, ForeignMount, NestedMount, PodRemoved, VolumeRemoved, VolumeSymlink:
@@ -223,7 +223,7 @@ func (k FaultKind) OfVolume() bool {
 	return false
 }
 
-// Lasting tells whether the fault has a length.
+// Lasting reports whether the fault has a length.
 func (k FaultKind) Lasting() bool {
 	switch k {
 	case ClockStep, PodRemoved, VolumeRemoved, VolumeSymlink:

@@ -120,7 +120,7 @@ func sameBinding(source, target string, options []string) error {
 	return nil
 }
 
-// isNode tells whether a mount shows one device's node: these are in memory.
+// isNode reports whether a mount shows one device's node: these are in memory.
 func isNode(m attach.Mount) bool {
 	return (m.FSType == "devtmpfs" || m.FSType == "tmpfs") && m.Root != "/"
 }
@@ -201,7 +201,7 @@ const (
 	fileMode = 0o600
 )
 
-// makeDir makes a directory, and tells whether it did; that there is one is no error.
+// makeDir makes a directory, and reports whether it did; that there is one is no error.
 func makeDir(path string) (made bool, err error) {
 	err = kernel.Mkdir(path, dirMode)
 	if errors.Is(err, fs.ErrExist) {
@@ -210,7 +210,7 @@ func makeDir(path string) (made bool, err error) {
 	return err == nil, err
 }
 
-// makeFile makes an empty file, and tells whether it did; that there is something is no error.
+// makeFile makes an empty file, and reports whether it did; that there is something is no error.
 func makeFile(path string) (made bool, err error) {
 	err = kernel.Mkfile(filepath.Clean(path), fileMode)
 	if errors.Is(err, fs.ErrExist) {

@@ -113,7 +113,7 @@ func blockDevice(path string) (uint64, error) {
 // ends is how much of a device has to be zeros at either end.
 const ends = 64 << 10
 
-// blankEnds tells whether the first and the last bytes of a device are zeros. It reads them from the device:
+// blankEnds reports whether the first and the last bytes of a device are zeros. It reads them from the device:
 // what the kernel has in its memory may be older than what another node wrote.
 func blankEnds(dev string) (bool, error) {
 	file, err := kernel.Open(dev, os.O_RDONLY|unix.O_DIRECT)

@@ -98,7 +98,7 @@ func mkfsArgs(dev, fsType string, force bool) []string {
 	return []string{"-q", dev}
 }
 
-// isComplete tells whether mkfs ended well on a device where blkid finds its file system: the marks in the
+// isComplete reports whether mkfs ended well on a device where blkid finds its file system: the marks in the
 // superblock that it writes last, or that only a later mount writes.
 func isComplete(dev, fsType string) (bool, error) {
 	file, err := kernel.Open(dev, os.O_RDONLY|unix.O_DIRECT)

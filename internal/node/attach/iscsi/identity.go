@@ -20,23 +20,23 @@ type Wanted struct {
 	WWID string
 }
 
-// is tells whether a disk is the volume.
+// is reports whether a disk is the volume.
 func (w Wanted) is(i attach.Identity) bool {
 	return i.Proves(w.ID) || w.WWID != "" && i.WWID == w.WWID && !w.isAnother(i)
 }
 
-// MayBe tells whether a disk may be the volume, and has a name by which to know it from now on.
+// MayBe reports whether a disk may be the volume, and has a name by which to know it from now on.
 func (w Wanted) MayBe(i attach.Identity) bool {
 	return w.is(i) || w.WWID == "" && i.WWID != "" && !w.isAnother(i)
 }
 
-// isAnother tells whether a disk says the ID of another volume.
+// isAnother reports whether a disk says the ID of another volume.
 func (w Wanted) isAnother(i attach.Identity) bool {
 	tail := i.WWID[max(0, len(i.WWID)-len(w.ID)):]
 	return !i.Proves(w.ID) && (alike(i.Serial, w.ID) || alike(tail, w.ID))
 }
 
-// alike tells whether two IDs are of the same kind: they differ in the number behind the last hyphen alone.
+// alike reports whether two IDs are of the same kind: they differ in the number behind the last hyphen alone.
 func alike(a, b string) bool {
 	at := strings.LastIndexByte(b, '-') + 1
 	return at > 0 && strings.HasPrefix(a, b[:at]) && len(a) > at && strings.Trim(a[at:], "0123456789abcdefABCDEF") == ""

@@ -81,7 +81,7 @@ func (i *Initiator) session(name string) (Session, error) {
 	return s, err
 }
 
-// isLoggedIn tells whether a session carries I/O.
+// isLoggedIn reports whether a session carries I/O.
 func isLoggedIn(dir string) (bool, error) {
 	state, err := attribute(dir, "state")
 	return state == "LOGGED_IN", err

@@ -73,7 +73,7 @@ func (i *Initiator) table() ([]attach.Mount, error) {
 	return table, err
 }
 
-// isNode tells whether a mount is of a file in memory, as the nodes of devices are.
+// isNode reports whether a mount is of a file in memory, as the nodes of devices are.
 func isNode(m attach.Mount) bool { return m.FSType == "devtmpfs" || m.FSType == "tmpfs" }
 
 // namesake returns where the node of a disk is mounted that had a name, and so the number that goes with it, and is gone;

@@ -163,7 +163,7 @@ func (r request) negotiate(mount func(request) error) (err error) {
 	return err
 }
 
-// known tells whether an option of NFS is one that is passed on to the kernel.
+// known reports whether an option of NFS is one that is passed on to the kernel.
 func known(name, value string, hasValue bool, option string) error {
 	if _, ok := switches[name]; ok && !hasValue {
 		return nil

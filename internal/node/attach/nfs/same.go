@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/node/mount"
 )
 
-// compare tells whether what is mounted is what is asked for: nil, attach.ErrNotOurs for another export or another
+// compare reports whether what is mounted is what is asked for: nil, attach.ErrNotOurs for another export or another
 // file system, or volume.ErrConflict for other options. It looks at what the mount table shows: the kernel leaves out
 // options that have their defaults, and may choose a smaller rsize and wsize.
 func compare(there attach.Mount, source string, r request, readOnly bool) error {
@@ -48,7 +48,7 @@ func compare(there attach.Mount, source string, r request, readOnly bool) error 
 	return nil
 }
 
-// shows tells whether options, as the mount table shows them, allow for an option.
+// shows reports whether options, as the mount table shows them, allow for an option.
 func shows(options []string, option string) bool {
 	name, value, hasValue := strings.Cut(option, "=")
 	if !hasValue {

@@ -94,7 +94,7 @@ func (u *use) read(options []string) error {
 	return nil
 }
 
-// odd tells whether no name, address or option contains r.
+// odd reports whether no name, address or option contains r.
 func odd(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }
 
 // attachment reads a publish context. Its values come from the VolumeAttachment; they reach files and

@@ -76,7 +76,7 @@ func (k *Kernel) saveAddresses(set []netip.Addr) error {
 	return os.Rename(k.addressFile()+".new", k.addressFile())
 }
 
-// own tells whether the machine has an address; all of 127.0.0.0/8 are its own.
+// own reports whether the machine has an address; all of 127.0.0.0/8 are its own.
 func own(a netip.Addr) bool {
 	if a.IsLoopback() {
 		return true

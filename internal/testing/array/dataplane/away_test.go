@@ -118,7 +118,7 @@ func TestArrayPortalMoves(t *testing.T) {
 	mountNFS(t, after)
 }
 
-// addressOf tells whether the address of an export is in a list of ip.
+// addressOf reports whether the address of an export is in a list of ip.
 func addressOf(list, export string) bool {
 	server, _, _ := strings.Cut(export, ":")
 	return strings.Contains(list, " "+server+"/32 ")

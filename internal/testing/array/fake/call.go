@@ -122,7 +122,7 @@ func find(method, path string) (*route, string) {
 	return nil, ""
 }
 
-// match tells whether a path has the form of a pattern, whose asterisk stands for one element, or the
+// match reports whether a path has the form of a pattern, whose asterisk stands for one element, or the
 // beginning of one.
 func match(pattern, path string) (id string, ok bool) {
 	before, after, ok := strings.Cut(pattern, "*")

@@ -47,7 +47,7 @@ func fixUnopened(t testing.TB, path string) {
 	}
 }
 
-// SetProject gives a directory a project, which what is made in it inherits, and tells whether the
+// SetProject gives a directory a project, which what is made in it inherits, and reports whether the
 // file system has projects.
 func SetProject(t testing.TB, path string, project uint32) bool {
 	t.Helper()
