@@ -74,7 +74,7 @@ func TestFullDiskHoldsUpNoOthers(t *testing.T) {
 				}
 				forget("before") // the others come while this one is committed
 				synctest.Wait()
-				for _, id := range strings.Fields(tt.together) {
+				for id := range strings.FieldsSeq(tt.together) {
 					forget(id)
 				}
 				synctest.Wait()

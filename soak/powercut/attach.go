@@ -14,7 +14,7 @@ import (
 
 // looker is the volume of another pod, which shows what a retained one has.
 func (p place) looker(pod string) place {
-	by := p.node.place(pod, "look")
+	by := p.place(pod, "look")
 	by.attributes = map[string]string{api.KeyAttach: p.Pod + "/" + p.Name}
 	return by
 }

@@ -84,7 +84,7 @@ func (l *life) letGo(ctx context.Context) error {
 	if err := l.tell(story.Event{What: story.LetGo, Text: holdReleased, Lifespan: releaseGrace}); err != nil {
 		return err
 	}
-	switch err := l.place.release(ctx); {
+	switch err := l.release(ctx); {
 	case isGone(err): // its deadline came first
 		return nil
 	case err != nil:
@@ -142,7 +142,7 @@ func (f *follower) stated(ctx context.Context) {
 // letGo is [life.letGo] after the boot.
 func (f *follower) letGo(ctx context.Context) {
 	f.Add(story.Event{At: time.Now(), What: story.LetGo, Text: holdReleased, Lifespan: releaseGrace})
-	switch err := f.place.release(ctx); {
+	switch err := f.release(ctx); {
 	case err == nil:
 		f.Add(story.Event{At: time.Now(), What: story.Decided, Text: holdReleased})
 	case isGone(err) && f.MayBeGone(time.Now()):

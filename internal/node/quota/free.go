@@ -58,7 +58,8 @@ func (p *Projects) Unlimit(id uint32) {
 		err = p.Kernel.SetLimit(id, volume.Size{})
 	}
 	if err != nil {
-		p.Log.Info("the limit of a deleted volume cannot be taken away; this is tried again before another volume gets its project", "project", id, logkeys.Cause, err.Error())
+		p.Log.Info("the limit of a deleted volume cannot be taken away; this is tried again before another volume gets its project",
+			"project", id, logkeys.Cause, err.Error())
 	}
 }
 

@@ -384,7 +384,8 @@ func (p *Projects) endSetting(id uint32, cause error) (tell bool) {
 	p.mu.Unlock()
 	if gone {
 		if err := p.Kernel.SetLimit(id, volume.Size{}); err != nil {
-			p.Log.Info("the limit of a deleted volume cannot be taken away; this is tried again before another volume gets its project", "project", id, logkeys.Cause, err.Error())
+			p.Log.Info("the limit of a deleted volume cannot be taken away; this is tried again before another volume gets its project",
+				"project", id, logkeys.Cause, err.Error())
 		}
 	}
 	p.mu.Lock()

@@ -124,8 +124,8 @@ func TestFailedCommitKeepsWhatWaits(t *testing.T) {
 	wantNames(t, path, "c")
 }
 
-// TestVolumeInDoubtWaits: after a commit that failed the disk may have a change that was answered with an error. A change that may lag behind
-// what was recorded before may not lag behind that.
+// TestVolumeInDoubtWaits: after a commit that failed the disk may have a change that was answered with an error. A change
+// that may lag behind what was recorded before may not lag behind that.
 func TestVolumeInDoubtWaits(t *testing.T) {
 	s := openJournalled(t, filepath.Join(t.TempDir(), "store.db"))
 	whole := s.db.commit

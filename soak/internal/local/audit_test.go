@@ -13,7 +13,8 @@ func TestLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, part := range []string{"volumes", "snapshots", "records", ".trash"} {
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, part), 0o700), os.WriteFile(filepath.Join(dir, part, ".keep"), nil, 0o600)); err != nil {
+		part = filepath.Join(dir, part)
+		if err := errors.Join(os.Mkdir(part, 0o700), os.WriteFile(filepath.Join(part, ".keep"), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
