@@ -1,11 +1,5 @@
 package arrays
 
-import (
-	"strings"
-
-	"github.com/katbox/katbox/internal/model/volume"
-)
-
 // What has an actor. The kit finds the actor of a request by an ID, which is the kind and a name here, such
 // as volume/pvc-1.
 const (
@@ -19,11 +13,3 @@ const (
 	// kindLeftovers looks for volumes that no call will ever take off the node. There is one.
 	kindLeftovers = "leftovers"
 )
-
-func keyOf(kind, name string) volume.ID { return volume.ID(kind + "/" + name) }
-
-// split returns the kind and the name of a key.
-func split(id volume.ID) (kind, name string) {
-	kind, name, _ = strings.Cut(string(id), "/")
-	return kind, name
-}

@@ -79,7 +79,7 @@ func (l *leftovers) clear(ctx context.Context, r staged.Record) error {
 	if err != nil || attached {
 		return err
 	}
-	_, err = actors.Ask(ctx, l.Root, l.Supervisor(), &messages.ClearDetached{Routing: messages.Routing{ID: keyOf(kindVolume, r.Volume)}})
+	_, err = actors.Ask(ctx, l.Root, l.Supervisor(), &messages.ClearDetached{Routing: messages.Routing{ID: messages.KeyOf(kindVolume, r.Volume)}})
 	return err
 }
 

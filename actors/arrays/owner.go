@@ -71,7 +71,7 @@ func (o *owner) Start(s *actors.Supervisor) {
 	}
 	o.records = nil
 	for target, u := range sessions {
-		s.Wake(keyOf(kindSession, target), u, &messages.Resume{})
+		s.Wake(messages.KeyOf(kindSession, target), u, &messages.Resume{})
 	}
 	o.watchLater()
 }
@@ -87,7 +87,7 @@ func (o *owner) Wake(messages.Request) any { return nil }
 
 // Props describes an actor.
 func (o *owner) Props(id volume.ID, state any) *actor.Props {
-	switch kind, name := split(id); kind {
+	switch kind, name := messages.SplitKey(id); kind {
 	case kindSession:
 		u, ok := state.(users)
 		if !ok {
@@ -114,7 +114,7 @@ func (o *owner) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *watchDue:
 		for _, id := range o.supervisor.Active() {
-			if kind, _ := split(id); kind == kindSession {
+			if kind, _ := messages.SplitKey(id); kind == kindSession {
 				o.supervisor.Tell(id, &messages.Resume{})
 			}
 		}
@@ -127,7 +127,7 @@ func (o *owner) Receive(c actor.Context) {
 
 // lookForLeftovers wakes the actor of the leftovers now and then.
 func (o *owner) lookForLeftovers() {
-	id := keyOf(kindLeftovers, "")
+	id := messages.KeyOf(kindLeftovers, "")
 	if time.Since(o.looked) < leftoversInterval || o.supervisor.IsAwake(id) {
 		return
 	}
@@ -143,21 +143,21 @@ func (o *owner) watchLater() {
 // useSession logs in to the target of an attachment, for its volume.
 func (e *environment) useSession(ctx context.Context, a pools.Attachment) error {
 	_, err := actors.Ask(ctx, e.Root, e.Supervisor(),
-		&messages.UseSession{Routing: messages.Routing{ID: keyOf(kindSession, a.Target)}, Attachment: a})
+		&messages.UseSession{Routing: messages.Routing{ID: messages.KeyOf(kindSession, a.Target)}, Attachment: a})
 	return err
 }
 
 // releaseSession says that a volume needs the session of its attachment no more.
 func (e *environment) releaseSession(ctx context.Context, a pools.Attachment) error {
 	_, err := actors.Ask(ctx, e.Root, e.Supervisor(),
-		&messages.ReleaseSession{Routing: messages.Routing{ID: keyOf(kindSession, a.Target)}, Target: a.Target, Volume: a.Volume})
+		&messages.ReleaseSession{Routing: messages.Routing{ID: messages.KeyOf(kindSession, a.Target)}, Target: a.Target, Volume: a.Volume})
 	return err
 }
 
 // report writes into the attachment of a volume whether its session carries I/O, sooner or later.
 func (e *environment) report(id string, active bool) {
 	name := pools.AttachmentName(id, e.NodeName)
-	m := &messages.ReportSession{Routing: messages.Routing{ID: keyOf(kindReport, name)}, Attachment: name, Active: active}
+	m := &messages.ReportSession{Routing: messages.Routing{ID: messages.KeyOf(kindReport, name)}, Attachment: name, Active: active}
 	m.Prepare()
 	e.Root.Send(e.Supervisor(), m)
 }

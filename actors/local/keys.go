@@ -1,11 +1,6 @@
 package local
 
-import (
-	"strings"
-
-	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/model/volume"
-)
+import "github.com/katbox/katbox/actors"
 
 // What has an actor. The kit finds the actor of a request by an ID, which is the kind and a name here, such as
 // volume/pvc-1. Names are unique in a cluster, whatever pool a volume is in.
@@ -18,14 +13,6 @@ const (
 
 // keeperName is the name of the actor that knows the pools.
 const keeperName = "keeper"
-
-func keyOf(kind, name string) volume.ID { return volume.ID(kind + "/" + name) }
-
-// split returns the kind and the name of a key.
-func split(id volume.ID) (kind, name string) {
-	kind, name, _ = strings.Cut(string(id), "/")
-	return kind, name
-}
 
 // problemf makes an error of a kind.
 func problemf(kind error, format string, about ...any) error {

@@ -328,7 +328,7 @@ func ask(ctx context.Context, n *Node, m messages.Question[struct{}]) error {
 // routing addresses a request.
 func routing(ctx context.Context, kind, name string) messages.Routing {
 	deadline, _ := ctx.Deadline()
-	return messages.Routing{ID: keyOf(kind, name), Deadline: deadline}
+	return messages.Routing{ID: messages.KeyOf(kind, name), Deadline: deadline}
 }
 
 // checkName refuses what is no name of a volume or a snapshot, before it reaches a path.

@@ -68,7 +68,7 @@ func (o *owner) Wake(messages.Request) any { return nil }
 
 // Props describes the actor of a volume or a snapshot. state is the pool in which something was left unfinished.
 func (o *owner) Props(id volume.ID, state any) *actor.Props {
-	kind, name := split(id)
+	kind, name := messages.SplitKey(id)
 	s := &subject{environment: o.environment, kind: kind, volume: name}
 	s.unfinished, _ = state.(string)
 	return o.subjects.Props(id, s.text(), s)
@@ -94,7 +94,7 @@ func (o *owner) Receive(c actor.Context) {
 // finish wakes what is to be finished. What has an actor is told to go on by its own means.
 func (o *owner) finish(pool, kind string, names []string) {
 	for _, name := range names {
-		if id := keyOf(kind, name); !o.supervisor.IsAwake(id) {
+		if id := messages.KeyOf(kind, name); !o.supervisor.IsAwake(id) {
 			o.supervisor.Wake(id, pool, &messages.Resume{})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -70,7 +71,7 @@ func (o *owner) nodeLeft(m *poolmessages.NodeAway) {
 // look lets the pools of a disk be asked how they are.
 func (o *owner) look(uuid string, soon bool) {
 	for _, name := range o.disks.PoolsOf(uuid) {
-		o.supervisor.Tell(rules.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{Soon: soon})
+		o.supervisor.Tell(messages.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{Soon: soon})
 	}
 }
 
@@ -82,7 +83,7 @@ func (o *owner) lookAtClass(c *v1alpha1.PoolClass) {
 	o.generations[c.Name] = c.Generation
 	for name, p := range o.pools {
 		if p.Spec.Local != nil && p.Spec.ClassName == c.Name {
-			o.supervisor.Tell(rules.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{})
+			o.supervisor.Tell(messages.KeyOf(rules.KindPool, name), &poolmessages.ProbePool{})
 		}
 	}
 }
@@ -138,7 +139,7 @@ func (o *owner) refuse(uuid, node string) {
 // settleDisk lets the Pool of a disk be made, or get the class that the node says.
 func (o *owner) settleDisk(uuid string) {
 	if o.listed && o.wantedPool(uuid).Class != "" {
-		o.goOn(rules.KeyOf(rules.KindDisk, uuid))
+		o.goOn(messages.KeyOf(rules.KindDisk, uuid))
 	}
 }
 

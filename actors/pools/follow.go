@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -86,7 +87,7 @@ func (o *owner) letFollow(name string, v *index.Volume) {
 	if !v.Flags.Has(poolmessages.FlagReady) || v.Flags.Has(poolmessages.FlagDeleting) {
 		return
 	}
-	id := rules.KeyOf(rules.KindVolume, name)
+	id := messages.KeyOf(rules.KindVolume, name)
 	if !o.listed || o.supervisor.IsAwake(id) {
 		o.claims.behind[name] = true // it goes on when all is listed, or the actor has ended
 		return
@@ -98,7 +99,7 @@ func (o *owner) letFollow(name string, v *index.Volume) {
 func (o *owner) catchUp(name string) {
 	delete(o.claims.behind, name)
 	o.bound.try(name)
-	o.goOn(rules.KeyOf(rules.KindVolume, name))
+	o.goOn(messages.KeyOf(rules.KindVolume, name))
 }
 
 // bindings are the PersistentVolumes that are bound to another claim than the resources of their volumes say, or whose

@@ -7,6 +7,7 @@ import (
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -22,7 +23,7 @@ func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
 	}
 	at := poolmessages.NodeAddress{Address: n.Spec.Addresses[0], IQN: n.Spec.IQN}
 	for _, attachment := range o.index.SetNode(n.Name, at) {
-		o.goOn(rules.KeyOf(rules.KindAttachment, attachment)) // before all is listed, nothing does
+		o.goOn(messages.KeyOf(rules.KindAttachment, attachment)) // before all is listed, nothing does
 	}
 }
 
@@ -41,7 +42,7 @@ func (o *owner) labelsSeen(node string, labels map[string]string) {
 // settleLabels lets labels of a node be removed, where other nodes have their disks.
 func (o *owner) settleLabels(node string) {
 	if o.listed && len(o.disks.StaleLabels(node)) > 0 {
-		o.goOn(rules.KeyOf(rules.KindLabels, node))
+		o.goOn(messages.KeyOf(rules.KindLabels, node))
 	}
 }
 
@@ -112,7 +113,7 @@ func (o *owner) nodeGone(m *poolmessages.Gone, node string) {
 // forgetNode has the PoolNode deleted, if it may be.
 func (o *owner) forgetNode(node string) {
 	if o.listed && o.mayForgetNode(node) == nil {
-		o.goOn(rules.KeyOf(rules.KindNode, node))
+		o.goOn(messages.KeyOf(rules.KindNode, node))
 	}
 }
 

@@ -99,10 +99,10 @@ func (o *owner) Asked(m messages.Request) bool {
 	case *poolmessages.UsePool:
 		return o.askedPool(m, m.Pool)
 	case *poolmessages.DoubtPool:
-		_, name := rules.SplitKey(m.ID)
+		_, name := messages.SplitKey(m.ID)
 		return o.askedPool(m, name)
 	case *poolmessages.PoolTook:
-		_, name := rules.SplitKey(m.ID)
+		_, name := messages.SplitKey(m.ID)
 		return o.askedPool(m, name)
 	}
 	if o.admission.IsElsewhere(m) {
@@ -130,7 +130,7 @@ func (o *owner) Wake(messages.Request) any { return nil }
 
 // Props describes the actor of a pool, a volume, a snapshot or an attachment.
 func (o *owner) Props(id volume.ID, _ any) *actor.Props {
-	if kind, name := rules.SplitKey(id); kind == rules.KindPool {
+	if kind, name := messages.SplitKey(id); kind == rules.KindPool {
 		return pool.Props(o.Environment, name, o.pools[name])
 	}
 	return tasks.Props(o.Environment, id)
@@ -147,7 +147,7 @@ func (o *owner) Idle(id volume.ID, state any) {
 // since.
 func (o *owner) Sleep(id volume.ID, _ any) {
 	o.settle(id)
-	kind, name := rules.SplitKey(id)
+	kind, name := messages.SplitKey(id)
 	switch kind {
 	case rules.KindPool:
 		o.wakePool(name)

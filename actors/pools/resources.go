@@ -7,6 +7,7 @@ import (
 
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -63,7 +64,7 @@ func (o *owner) drop(m *poolmessages.Gone) {
 			defer o.poolOfDiskGone(uuid, m.Name)
 		}
 		o.places.Leave(m.Name)
-		o.supervisor.Tell(rules.KeyOf(rules.KindPool, m.Name), &poolmessages.PoolEnds{})
+		o.supervisor.Tell(messages.KeyOf(rules.KindPool, m.Name), &poolmessages.PoolEnds{})
 		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.PoolGone{Name: m.Name})
 	case poolmessages.PoolClassKind:
 		o.Root.Send(o.Single(poolmessages.ClassesName), &poolmessages.ClassGone{Name: m.Name})
@@ -78,7 +79,7 @@ func (o *owner) drop(m *poolmessages.Gone) {
 			o.settleDisk(p.Spec.Local.UUID)
 		}
 		if p := o.pools[pool]; p != nil && p.DeletionTimestamp != nil {
-			o.supervisor.Tell(rules.KeyOf(rules.KindPool, pool), &poolmessages.PoolCountsChanged{Counts: o.index.Counts(pool)})
+			o.supervisor.Tell(messages.KeyOf(rules.KindPool, pool), &poolmessages.PoolCountsChanged{Counts: o.index.Counts(pool)})
 		}
 	}
 }
@@ -97,7 +98,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 		defer o.poolOfDisk(p)
 	}
 	o.Root.Send(o.Single(poolmessages.ClassesName), member)
-	if id := rules.KeyOf(rules.KindPool, p.Name); o.supervisor.IsAwake(id) {
+	if id := messages.KeyOf(rules.KindPool, p.Name); o.supervisor.IsAwake(id) {
 		o.supervisor.Tell(id, &poolmessages.PoolSeen{Object: p, Counts: o.index.Counts(p.Name)})
 	} else {
 		o.wakePool(p.Name)
@@ -107,7 +108,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 // wakePool starts the actor of a pool.
 func (o *owner) wakePool(name string) {
 	if p := o.pools[name]; p != nil && o.listed {
-		o.supervisor.Wake(rules.KeyOf(rules.KindPool, name), nil, &poolmessages.PoolSeen{Object: p, Counts: o.index.Counts(p.Name)})
+		o.supervisor.Wake(messages.KeyOf(rules.KindPool, name), nil, &poolmessages.PoolSeen{Object: p, Counts: o.index.Counts(p.Name)})
 	}
 }
 

@@ -53,7 +53,7 @@ func (k *classes) expire(c actor.Context) {
 // end lets a worker delete a retained volume. trial: it is judged by the room that this makes.
 func (k *classes) end(c actor.Context, v *keptVolume, trial bool, reason pools.End, why string) {
 	order := &poolmessages.EndRetained{
-		Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, v.name)}, Name: v.name, Since: v.written, Lifespan: v.lifespan,
+		Routing: messages.Routing{ID: messages.KeyOf(rules.KindVolume, v.name)}, Name: v.name, Since: v.written, Lifespan: v.lifespan,
 		Reason: reason, Why: why,
 	}
 	name, pool := v.name, v.pool

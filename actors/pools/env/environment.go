@@ -164,7 +164,7 @@ func (e *Environment) UsePool(ctx context.Context, name string) (poolmessages.Us
 
 // Doubt has the array of a pool asked how it is, because a call of it failed in this way.
 func (e *Environment) Doubt(pool string, err error) {
-	question := &poolmessages.DoubtPool{Routing: messages.Routing{ID: rules.KeyOf(rules.KindPool, pool)}, Err: err}
+	question := &poolmessages.DoubtPool{Routing: messages.Routing{ID: messages.KeyOf(rules.KindPool, pool)}, Err: err}
 	question.Prepare()
 	e.Root.Send(e.Supervisor(), question)
 }
@@ -182,7 +182,7 @@ func (e *Environment) Release(name string, made bool) {
 // RoutingTo addresses a request.
 func RoutingTo(ctx context.Context, kind, name string) messages.Routing {
 	deadline, _ := ctx.Deadline()
-	return messages.Routing{ID: rules.KeyOf(kind, name), Deadline: deadline}
+	return messages.Routing{ID: messages.KeyOf(kind, name), Deadline: deadline}
 }
 
 // UUIDOf returns the UUID of a pool on a node; empty for another one.

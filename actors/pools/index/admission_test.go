@@ -16,7 +16,7 @@ import (
 
 func askAttach(node string, shared bool) *poolmessages.AttachVolume {
 	return &poolmessages.AttachVolume{
-		Routing: messages.Routing{ID: rules.KeyOf(rules.KindAttachment, "v."+node)},
+		Routing: messages.Routing{ID: messages.KeyOf(rules.KindAttachment, "v."+node)},
 		New:     pools.NewAttachment{Volume: "v", Node: node, Shared: shared},
 	}
 }
@@ -30,15 +30,15 @@ func attachedOn(node string, shared bool) *v1alpha1.PoolAttachment {
 
 // TestWhatMayBeDone by what there is and what is under way.
 func TestWhatMayBeDone(t *testing.T) {
-	remove := &poolmessages.RemoveVolume{Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, "v")}, Name: "v"}
-	take := &poolmessages.TakeSnapshot{Routing: messages.Routing{ID: rules.KeyOf(rules.KindSnapshot, "s")}, Name: "s", Volume: "v"}
+	remove := &poolmessages.RemoveVolume{Routing: messages.Routing{ID: messages.KeyOf(rules.KindVolume, "v")}, Name: "v"}
+	take := &poolmessages.TakeSnapshot{Routing: messages.Routing{ID: messages.KeyOf(rules.KindSnapshot, "s")}, Name: "s", Volume: "v"}
 	from := func(s pools.Source) *poolmessages.CreateVolume {
-		return &poolmessages.CreateVolume{Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, "copy")},
+		return &poolmessages.CreateVolume{Routing: messages.Routing{ID: messages.KeyOf(rules.KindVolume, "copy")},
 			New: pools.NewVolume{Name: "copy", Source: s}}
 	}
 	copied, restored := from(pools.Source{Volume: "v"}), from(pools.Source{Snapshot: "s"})
-	removeSnapshot := &poolmessages.RemoveSnapshot{Routing: messages.Routing{ID: rules.KeyOf(rules.KindSnapshot, "s")}, Name: "s"}
-	grow := &poolmessages.GrowVolume{Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, "v")}, Name: "v"}
+	removeSnapshot := &poolmessages.RemoveSnapshot{Routing: messages.Routing{ID: messages.KeyOf(rules.KindSnapshot, "s")}, Name: "s"}
+	grow := &poolmessages.GrowVolume{Routing: messages.Routing{ID: messages.KeyOf(rules.KindVolume, "v")}, Name: "v"}
 	going := aVolume("v", "p", 2)
 	going.DeletionTimestamp = &metav1.Time{}
 	snapshot := &v1alpha1.PoolSnapshot{

@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -392,13 +393,13 @@ func (x *Index) Unfinished(kind, name string) (volume.ID, bool) {
 	switch kind {
 	case poolmessages.PoolVolumeKind:
 		v := x.volumes[name]
-		return rules.KeyOf(rules.KindVolume, name), v != nil && v.Flags.Has(poolmessages.FlagUnfinished)
+		return messages.KeyOf(rules.KindVolume, name), v != nil && v.Flags.Has(poolmessages.FlagUnfinished)
 	case poolmessages.PoolSnapshotKind:
 		s := x.snapshots[name]
-		return rules.KeyOf(rules.KindSnapshot, name), s != nil && s.flags.Has(poolmessages.FlagUnfinished)
+		return messages.KeyOf(rules.KindSnapshot, name), s != nil && s.flags.Has(poolmessages.FlagUnfinished)
 	case poolmessages.PoolAttachmentKind:
 		a := x.attachments[name]
-		return rules.KeyOf(rules.KindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a))
+		return messages.KeyOf(rules.KindAttachment, name), a != nil && (a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a))
 	}
 	return "", false
 }
@@ -407,17 +408,17 @@ func (x *Index) Unfinished(kind, name string) (volume.ID, bool) {
 func (x *Index) AllUnfinished() (ids []volume.ID) {
 	for name, v := range x.volumes {
 		if v.Flags.Has(poolmessages.FlagUnfinished) {
-			ids = append(ids, rules.KeyOf(rules.KindVolume, name))
+			ids = append(ids, messages.KeyOf(rules.KindVolume, name))
 		}
 	}
 	for name, s := range x.snapshots {
 		if s.flags.Has(poolmessages.FlagUnfinished) {
-			ids = append(ids, rules.KeyOf(rules.KindSnapshot, name))
+			ids = append(ids, messages.KeyOf(rules.KindSnapshot, name))
 		}
 	}
 	for name, a := range x.attachments {
 		if a.flags.Has(poolmessages.FlagUnfinished) || x.moved(a) {
-			ids = append(ids, rules.KeyOf(rules.KindAttachment, name))
+			ids = append(ids, messages.KeyOf(rules.KindAttachment, name))
 		}
 	}
 	return ids

@@ -45,7 +45,7 @@ func (x *comparison) vanished(ctx context.Context, known poolmessages.Content) e
 		return nil
 	}
 	order := &poolmessages.EndRetained{
-		Routing: messages.Routing{ID: rules.KeyOf(rules.KindVolume, known.Name)}, Name: known.Name, Since: object.Status.RetainedSince.Time,
+		Routing: messages.Routing{ID: messages.KeyOf(rules.KindVolume, known.Name)}, Name: known.Name, Since: object.Status.RetainedSince.Time,
 		Reason: pools.Vanished, Why: rules.MissingMessage(rules.KindOfPool(x.pool)),
 	}
 	order.Prepare()

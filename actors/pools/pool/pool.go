@@ -167,7 +167,7 @@ func (p *poolActor) takeOver(c actor.Context) {
 	}
 	if p.ended {
 		if p.probing == nil && p.syncing == nil && p.saving == nil && p.dropping == nil {
-			c.Send(c.Parent(), &messages.AtRest{ID: rules.KeyOf(rules.KindPool, p.name), Actor: c.Self().Id, Received: p.received})
+			c.Send(c.Parent(), &messages.AtRest{ID: messages.KeyOf(rules.KindPool, p.name), Actor: c.Self().Id, Received: p.received})
 		}
 		return
 	}

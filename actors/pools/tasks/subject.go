@@ -7,7 +7,6 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/actors/pools/env"
-	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -31,7 +30,7 @@ type task struct {
 
 // Props describes the actor of a resource that is changing: what has the ID.
 func Props(e *env.Environment, id volume.ID) *actor.Props {
-	kind, name := rules.SplitKey(id)
+	kind, name := messages.SplitKey(id)
 	return e.Subjects.Props(id, kind+" "+name, &subject{Environment: e, kind: kind, name: name})
 }
 
