@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/resource"
@@ -118,7 +119,7 @@ func (o *listOptions) run(ctx context.Context, s *session, args []string) error 
 		l.q.FieldSelector = and(l.q.FieldSelector, equals(fieldPhase, api.PhaseGone))
 	}
 	if o.watch {
-		return l.follow(ctx, pause)
+		return l.follow(ctx, retry.Pause)
 	}
 	return l.once(ctx)
 }

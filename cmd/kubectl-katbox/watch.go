@@ -56,7 +56,7 @@ type seen struct {
 
 // follow shows the list, and then what is different each time that it is read again, until ctx ends. wait
 // waits between two lists.
-func (l *listing) follow(ctx context.Context, wait func(context.Context, time.Duration)) error {
+func (l *listing) follow(ctx context.Context, wait func(context.Context, time.Duration) error) error {
 	w := &watch{listing: l, seen: map[types.UID]seen{}, seed: maphash.MakeSeed()}
 	for {
 		began := l.s.Now()
@@ -66,18 +66,10 @@ func (l *listing) follow(ctx context.Context, wait func(context.Context, time.Du
 		case err != nil:
 			return err
 		}
-		wait(ctx, max(watchPause, watchShare*l.s.Now().Sub(began)))
-		if err := ctx.Err(); err != nil {
+		if err := wait(ctx, max(watchPause, watchShare*l.s.Now().Sub(began))); err != nil {
 			return err
 		}
 	}
-}
-
-// pause waits for a time, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	waiting, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-waiting.Done()
 }
 
 // passing reports whether an error of a request may be gone the next time: too many requests, a gateway

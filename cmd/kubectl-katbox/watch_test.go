@@ -29,16 +29,17 @@ func watching(t *testing.T, c *clustertest.Cluster, o listOptions, stdout io.Wri
 	l := &listing{listOptions: &o, s: s, q: target{}.query("ci", "")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err = l.follow(ctx, func(_ context.Context, d time.Duration) {
+	err = l.follow(ctx, func(ctx context.Context, d time.Duration) error {
 		if d < watchPause {
 			t.Errorf("it asks again after %v", d)
 		}
 		if len(steps) == 0 {
 			cancel()
-			return
+			return ctx.Err()
 		}
 		steps[0]()
 		steps = steps[1:]
+		return nil
 	})
 	return complaints.String(), err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 )
@@ -34,7 +35,7 @@ func (r *run) nothingLeft(ctx context.Context) {
 			return
 		}
 		// After a life that ended early there is always something.
-		if r.found.Sum() > 0 || time.Now().After(end) || !sleep(ctx, time.Second) {
+		if r.found.Sum() > 0 || time.Now().After(end) || retry.Pause(ctx, time.Second) != nil {
 			break
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/kubelet"
@@ -153,7 +154,7 @@ func (n *node) inUse() map[string]*kubelet.Pod {
 // detached waits until a volume has no VolumeAttachment any more.
 func (n *node) detached(ctx context.Context, v *volume) bool {
 	for end := time.Now().Add(patience); n.api.HasAttachment(v.id); {
-		if !sleep(ctx, 100*time.Millisecond) {
+		if retry.Pause(ctx, 100*time.Millisecond) != nil {
 			return false
 		}
 		if time.Now().After(end) {

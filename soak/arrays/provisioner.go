@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/testbed"
 )
@@ -46,26 +47,17 @@ func (p *provisioner) close() {
 
 // repeat calls until there is an answer that is final.
 func repeat[T any](ctx context.Context, call func(context.Context) (T, error)) (answer T, err error) {
-	wait := 250 * time.Millisecond
-	for began := time.Now(); time.Since(began) < patience; {
+	waits := retry.Backoff{First: 250 * time.Millisecond, Longest: 4 * time.Second}
+	for began, failures := time.Now(), 1; time.Since(began) < patience; failures++ {
 		one, cancel := context.WithTimeout(ctx, callLimit)
 		answer, err = call(one)
 		cancel()
 		if err == nil || ctx.Err() != nil || history.Final(status.Code(err)) {
 			return answer, err
 		}
-		sleep(ctx, wait)
-		wait = min(2*wait, 4*time.Second)
+		_ = retry.Pause(ctx, waits.After(failures))
 	}
 	return answer, fmt.Errorf("for %s: %w", patience, err)
-}
-
-// sleep waits, and reports whether the run goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	waiting, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-waiting.Done()
-	return ctx.Err() == nil
 }
 
 // create makes a volume, and returns the size that it has by the answer.

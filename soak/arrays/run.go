@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
 )
 
@@ -102,7 +103,7 @@ func (r *run) start(ctx context.Context) (stop func(), err error) {
 
 // known waits until the daemon has said how its node is reached.
 func (r *run) known(ctx context.Context) error {
-	for end := time.Now().Add(patience); time.Now().Before(end); sleep(ctx, 100*time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); _ = retry.Pause(ctx, 100*time.Millisecond) {
 		nodes, err := r.kube.list(ctx, "poolnodes")
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -56,10 +57,8 @@ func (h *health) watch(ctx context.Context, healthy func(context.Context) error)
 		if err != nil {
 			pause = unwellInterval
 		}
-		select {
-		case <-ctx.Done():
+		if retry.Pause(ctx, pause) != nil {
 			return
-		case <-time.After(pause):
 		}
 	}
 }

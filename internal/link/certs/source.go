@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 // Source is where a certificate comes from: [*Builtin] or [*Files].
@@ -87,8 +87,5 @@ func (r *repeated) report(ctx context.Context, err error) {
 // pause waits for the interval and up to a fifth more, so that replicas do not keep step. It returns
 // the error of ctx if that ends before.
 func (r *repeated) pause(ctx context.Context) error {
-	waiting, cancel := context.WithTimeout(ctx, r.interval+rand.N(r.interval/5))
-	defer cancel()
-	<-waiting.Done()
-	return ctx.Err()
+	return retry.Pause(ctx, r.interval+retry.Below(r.interval/5))
 }

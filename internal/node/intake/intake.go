@@ -19,6 +19,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/outcome"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -215,12 +216,7 @@ func (i *Intake) note(e outcome.Ending, name string) {
 			i.forget(e.Pod) // the source may say it again
 			return
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-i.ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = retry.Pause(i.ctx, wait)
 	}
 }
 

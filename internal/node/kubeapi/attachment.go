@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -170,10 +171,8 @@ func (c *Client) ConfirmDisk(ctx context.Context, attachment string, d Disk) err
 			asked = err == nil
 			continue
 		}
-		select {
-		case <-ctx.Done():
+		if retry.Pause(ctx, c.confirmPause) != nil {
 			return fmt.Errorf("%w: %w", volume.ErrUnavailable, context.Cause(ctx))
-		case <-time.After(c.confirmPause):
 		}
 	}
 }

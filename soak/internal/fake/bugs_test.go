@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -49,7 +50,7 @@ func TestBugsShow(t *testing.T) {
 		{NeverEvicts, func(n *node) bool {
 			n.retain("a")
 			n.fill()
-			pause(n.t.Context(), 5*n.cfg.PruneInterval)
+			_ = retry.Pause(n.t.Context(), 5*n.cfg.PruneInterval)
 			return exists(n.data("a"))
 		}},
 		{LeavesTargets, func(n *node) bool { n.retain("a"); return exists(n.target("a")) && !mounted(n.target("a")) }},

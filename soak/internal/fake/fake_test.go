@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/soak/internal/misuse"
 	"github.com/katbox/katbox/soak/internal/mounttest"
@@ -126,7 +127,7 @@ func (n *node) retain(id string) {
 func (n *node) await(what string, so func() bool) {
 	n.t.Helper()
 	for !so() {
-		if !pause(n.t.Context(), time.Millisecond) {
+		if retry.Pause(n.t.Context(), time.Millisecond) != nil {
 			n.t.Fatalf("%s never came", what)
 		}
 	}

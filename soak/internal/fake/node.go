@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -236,7 +237,7 @@ func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolum
 	}
 	if r.cfg.Bug == LeavesMounts && mounted(target) && r.once(id) {
 		r.loops.Go(func() {
-			pause(r.ctx, rest)
+			_ = retry.Pause(r.ctx, rest)
 			_ = unmount(target) // the kubelet looks after what is left
 		})
 	} else {
@@ -277,7 +278,7 @@ func (r *run) unmount(ctx context.Context, target string) error {
 		defer r.stuck.Unlock()
 	}
 	for errors.Is(err, unix.EBUSY) && ctx.Err() == nil {
-		pause(ctx, sweepInterval)
+		_ = retry.Pause(ctx, sweepInterval)
 		err = unmount(target)
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/content"
 )
 
@@ -25,15 +26,6 @@ const (
 	// long one that leaves mounts does so.
 	rest = 2 * time.Second
 )
-
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
 
 // lifespan is how long it keeps a volume.
 func (r *run) lifespan(v record) time.Duration {
@@ -81,7 +73,7 @@ func (r *run) age(v record) time.Duration {
 
 // sweep deletes what is due, and harms what is published if that is its bug.
 func (r *run) sweep(ctx context.Context) {
-	for pause(ctx, sweepInterval) {
+	for retry.Pause(ctx, sweepInterval) == nil {
 		r.reap()
 		for _, v := range r.disk.all(false) {
 			if reason := r.due(v); reason != "" && ctx.Err() == nil {
@@ -192,7 +184,7 @@ func (v vain) tells() bool { return v.volumes >= 3 && v.bytes >= 256<<10 }
 // relieve evicts under pressure.
 func (r *run) relieve(ctx context.Context) {
 	var inVain vain
-	for pause(ctx, r.cfg.PruneInterval) {
+	for retry.Pause(ctx, r.cfg.PruneInterval) == nil {
 		if r.cfg.Bug != NeverEvicts && r.cfg.Bug != NeverEvictsShort {
 			r.evict(ctx, &inVain)
 		}
@@ -274,7 +266,7 @@ func inUse(data string) bool {
 // data directories that it does not know.
 func (r *run) adopt(ctx context.Context) {
 	missing := make(map[string]time.Time)
-	for r.cfg.Bug != KeepsOrphans && pause(ctx, max(r.cfg.OrphanGrace/4, sweepInterval)) {
+	for r.cfg.Bug != KeepsOrphans && retry.Pause(ctx, max(r.cfg.OrphanGrace/4, sweepInterval)) == nil {
 		for _, v := range r.disk.all(true) {
 			left := r.cfg.Bug != TrustsDirectories && v.target != "" && !exists(v.target)
 			if exists(filepath.Join(r.cfg.Kubelet, "pods", v.pod)) && !left {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/node/attach"
 	"github.com/katbox/katbox/internal/node/attach/host"
 )
@@ -92,14 +93,10 @@ func (i *Initiator) class(names ...string) string {
 
 // wait lets some time pass, and returns the error of ctx if that ends first.
 func (i *Initiator) wait(ctx context.Context) error {
-	timer := time.NewTimer(i.pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if retry.Pause(ctx, i.pause) != nil {
 		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
 	}
+	return nil
 }
 
 // keyed is a lock for each key.
