@@ -50,11 +50,8 @@ func Wrapf(kind, cause error, format string, about ...any) error {
 
 // IsFinal reports whether an error says that there is no volume, and that there will be none.
 func IsFinal(err error) bool {
-	if errors.Is(err, volume.ErrUncertain) || errors.Is(err, volume.ErrBusy) || errors.Is(err, volume.ErrUnavailable) {
-		return false
-	}
-	return errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrNotFound) || errors.Is(err, volume.ErrConflict) ||
-		errors.Is(err, volume.ErrInvalid)
+	return !IsOpen(err) && (errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrNotFound) || errors.Is(err, volume.ErrConflict) ||
+		errors.Is(err, volume.ErrInvalid))
 }
 
 // IsOpen reports whether an error says that the same call may succeed soon.
