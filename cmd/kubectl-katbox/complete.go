@@ -30,11 +30,13 @@ const (
 	candidatesVerb = "__candidates"
 )
 
+// completeLimit is how long a shell waits, whatever the kubeconfig names and the cluster does; tests that want an answer
+// raise it.
+var completeLimit = 3 * time.Second
+
 const (
-	// completeLimit is how long a shell waits, whatever the kubeconfig names and the cluster does.
-	completeLimit = 3 * time.Second
-	// candidatesLimit is how long names are looked for. What came until then is offered.
-	candidatesLimit = completeLimit - 500*time.Millisecond
+	// writeTime is how much of completeLimit is left to write what was found.
+	writeTime = 500 * time.Millisecond
 	// mostCandidates is how many names are offered.
 	mostCandidates = 1000
 )
@@ -88,7 +90,7 @@ func candidates(ctx context.Context, p verbs.Program, words []string, stdout io.
 	if len(words) > 0 {
 		c.before, c.word = words[:len(words)-1], words[len(words)-1]
 	}
-	ctx, cancel := context.WithTimeout(ctx, candidatesLimit)
+	ctx, cancel := context.WithTimeout(ctx, completeLimit-writeTime)
 	defer cancel()
 	c.find(ctx)
 	for _, candidate := range c.candidates {

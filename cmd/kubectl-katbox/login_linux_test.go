@@ -61,6 +61,7 @@ func completeOnTerminal(t *testing.T, words ...string) (said, shown string) {
 	must(t, err)
 	cmd := exec.Command(self, append([]string{"__complete"}, words...)...)
 	cmd.Stdin, cmd.Stderr = screen.Back, screen.Back
+	cmd.Env = append(os.Environ(), asUsers+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	out, err := cmd.Output()
 	must(t, err, screen.Back.Close())

@@ -158,9 +158,7 @@ func TestTellsNodes(t *testing.T) {
 		pod("n1", "u4", core.PodUnknown), noVolumes, noNode, mirror)
 	s.run()
 	s.wantTold("n1 u1 Succeeded [scratch]", "n2 u2 Failed [scratch]", "n1 static Failed [scratch]")
-	if s.metric("katbox_gateway_outcome_source_up") != 1 {
-		t.Error("the source is not up")
-	}
+	s.eventually("a source that is up", func() bool { return s.metric("katbox_gateway_outcome_source_up") == 1 })
 	ended := pod("n1", "u3", core.PodFailed)
 	s.eventually("a watch", func() bool { return s.asked("watch") > 0 })
 	if _, err := s.client.CoreV1().Pods("ci").UpdateStatus(t.Context(), ended, meta.UpdateOptions{}); err != nil {

@@ -19,6 +19,8 @@ func (r registry) Connected() []fleet.Held { return r.With(volume.OtherNamespace
 
 // Gone asks the node.
 func (f fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (api.GoneList, error) {
+	ctx, cancel := patiently(ctx)
+	defer cancel()
 	return f.n.client.OnBehalf(by.User, by.AuditID).Gone(ctx, q)
 }
 

