@@ -79,7 +79,8 @@ func (l *leftovers) clear(ctx context.Context, r staged.Record) error {
 	if err != nil || attached {
 		return err
 	}
-	_, err = actors.Ask(ctx, l.Root, l.Supervisor(), &messages.ClearDetached{Routing: messages.Routing{ID: messages.KeyOf(kindVolume, r.Volume)}})
+	volume := messages.Routing{ID: messages.KeyOf(kindVolume, r.Volume)}
+	_, err = actors.Ask(ctx, l.Root, l.Supervisor(), &messages.ClearDetached{Routing: volume})
 	return err
 }
 
