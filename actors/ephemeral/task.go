@@ -101,7 +101,7 @@ func (t *task) save(next volume.Record) error {
 // saveDurably is save, and waits for the disk.
 func (t *task) saveDurably(next volume.Record) error { return t.saveAs(&next, false) }
 
-// saveAs keeps next, which nobody changes any more.
+// saveAs keeps next, which must not change afterwards.
 func (t *task) saveAs(next *volume.Record, mayLag bool) error {
 	if from := volume.PhaseOf(t.record); from != next.Phase && !from.CanBecome(next.Phase) {
 		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)

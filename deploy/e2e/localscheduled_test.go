@@ -40,7 +40,7 @@ func (l *localCluster) testMostRoom() {
 	}
 }
 
-// roomBelow fails unless the scheduler knows of as many nodes with less room than so many bytes.
+// roomBelow fails unless the scheduler sees less than bytes of room on exactly that number of nodes.
 func (l *localCluster) roomBelow(bytes int64, nodes int) error {
 	out, err := l.tryKubectl("", "-n", namespace, "get", "csistoragecapacities", "-o",
 		`jsonpath={range .items[?(@.storageClassName=="nvme")]}{.capacity}{"\n"}{end}`)

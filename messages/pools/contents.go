@@ -55,7 +55,7 @@ type Flags uint16
 
 // The flags of volumes, snapshots and attachments.
 const (
-	// FlagBlock: it is a block device. FlagISCSI: nodes reach it over iSCSI. FlagExternal: Katbox has not made it.
+	// FlagBlock: it is a block device. FlagISCSI: nodes reach it over iSCSI. FlagExternal: it was not made by Katbox.
 	FlagBlock Flags = 1 << iota
 	FlagISCSI
 	FlagExternal

@@ -56,7 +56,7 @@ func TestTreat(t *testing.T) {
 	}
 }
 
-// TestDecidedIsLeftAlone: what another pod may have attached, or somebody has decided about, waits for them; and a pod
+// TestDecidedIsLeftAlone: what another pod may have attached, or a person has decided about, waits for them; and a pod
 // with the only word about its volume does not vanish.
 func TestDecidedIsLeftAlone(t *testing.T) {
 	t.Parallel()

@@ -62,8 +62,8 @@ func (s *Story) whole(at time.Time) {
 	}
 }
 
-// late reports whether data should be gone by a time. Without a daemon nobody could
-// see to that.
+// late reports whether data should be gone by a time. While no daemon runs nothing deletes
+// them.
 func (s *Story) late(w world, at time.Time) bool {
 	if w.state != Kept || w.endless() || w.attached || s.down {
 		return false

@@ -104,7 +104,8 @@ func (d *Disks) tellers(uuid string) (nodes []string) {
 	return nodes
 }
 
-// Judge decides anew whether a node has a disk that it tells of: it is taken from now on, or newly refused, or neither.
+// Judge decides again whether a node has a disk that it reports. The disk is taken from then on, or refused for the first time,
+// or nothing changes.
 func (d *Disks) Judge(uuid, node string) (taken, refused bool) {
 	was := d.daemons[node].refused[uuid]
 	if d.take(node, uuid) {

@@ -14,7 +14,7 @@ import (
 // A volume that is being given to another claim has the annotation [v1alpha1.RestoredFromAnnotation] while it is
 // still Retained.
 
-// IsKept reports whether a volume is retained for whoever wants it back.
+// IsKept reports whether a volume is retained, and no claim has got it back.
 func IsKept(v *v1alpha1.PoolVolume) bool {
 	return v.DeletionTimestamp == nil && v.Status.State == v1alpha1.VolumeRetained && v.Annotations[v1alpha1.RestoredFromAnnotation] == ""
 }

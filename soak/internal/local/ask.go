@@ -40,7 +40,7 @@ func isNoSpace(err error) bool {
 	return errors.As(err, &f) && f.Reason == "NoSpace"
 }
 
-// mayRepeat reports whether a call may succeed when it is repeated. Without an answer nobody knows what was done.
+// mayRepeat reports whether a call may succeed when it is repeated. Without an answer it is not known what was done.
 func mayRepeat(err error) bool {
 	f := (*failure)(nil)
 	if !errors.As(err, &f) {
