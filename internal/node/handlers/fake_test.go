@@ -41,6 +41,10 @@ type node struct {
 	socket string
 }
 
+// streamsThatMayStandStill: a test that opens as many streams as there may be takes its time on a busy machine, and none of
+// them is cut meanwhile because nobody reads it.
+func streamsThatMayStandStill(h *handler) { h.stall = 24 * time.Hour }
+
 func newNode(t *testing.T, adjust ...func(*handler)) *node {
 	t.Helper()
 	dir, err := scratch.Open(filepath.Join(t.TempDir(), "work"))

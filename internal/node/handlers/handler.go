@@ -111,7 +111,7 @@ type handler struct {
 	Config
 	streams, directories *shares.Shares
 	lists, measurements  slots
-	// stall is stallLimit, and list is listLimit; tests shorten them.
+	// stall is stallLimit, and list is listLimit; tests have others.
 	stall, list time.Duration
 	batches     sync.Pool
 }

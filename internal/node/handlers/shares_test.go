@@ -61,7 +61,7 @@ func (n *node) wantListed(what, id string) {
 // TestStreamsOfOneNamespace: a tenant whose readers do not read what they asked for gets no more than its share.
 // Another one reads, and the node stays in all lists. So it is for several such tenants.
 func TestStreamsOfOneNamespace(t *testing.T) {
-	n := newNode(t)
+	n := newNode(t, streamsThatMayStandStill)
 	other := n.of(100, "other")
 	for i, namespace := range []string{"etl", "more", "most", ""} {
 		id := n.of(i+1, namespace)

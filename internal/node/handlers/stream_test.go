@@ -158,7 +158,7 @@ func TestSlowClientKeepsItsStream(t *testing.T) {
 
 // TestStreamsAreBounded: a namespace has half of the slots, and they come back on each way out.
 func TestStreamsAreBounded(t *testing.T) {
-	n := newNode(t)
+	n := newNode(t, streamsThatMayStandStill)
 	id, dir := n.add(1)
 	large(t, filepath.Join(dir, "large"))
 	for round := range 2 {
