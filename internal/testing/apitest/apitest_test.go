@@ -226,3 +226,49 @@ func TestListsHavePages(t *testing.T) {
 		t.Errorf("listed %s", got)
 	}
 }
+
+// TestSelectors: a list has what is selected, and a watch is told of what begins to be, or is no more.
+func TestSelectors(t *testing.T) {
+	s := apitest.New()
+	c, err := s.Client()
+	must(t, err)
+	with := func(name, pool string, labels map[string]string) *v1alpha1.PoolVolume {
+		v := volume(name)
+		v.Spec.PoolName, v.Labels = pool, labels
+		must(t, c.Create(t.Context(), v))
+		return v
+	}
+	a, b := with("a", "p", map[string]string{"of": "x"}), with("b", "p", nil)
+	with("c", "q", map[string]string{"of": "x"})
+	var list v1alpha1.PoolVolumeList
+	selected := &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: "spec.poolName=p", LabelSelector: "of=x"}}
+	must(t, c.List(t.Context(), &list, selected))
+	if len(list.Items) != 1 || list.Items[0].Name != "a" {
+		t.Errorf("selected are %+v", list.Items)
+	}
+	if err := c.List(t.Context(), &list, &client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: "!!"}}); !apierrors.IsBadRequest(err) {
+		t.Errorf("no selector: %v", err)
+	}
+	selected.Raw.ResourceVersion = list.ResourceVersion
+	w, err := c.Watch(t.Context(), &v1alpha1.PoolVolumeList{}, selected)
+	must(t, err)
+	defer w.Stop()
+	b.Labels = map[string]string{"of": "x"}
+	must(t, c.Update(t.Context(), b))
+	b.Spec.ClassName = "other"
+	must(t, c.Update(t.Context(), b))
+	a.Labels = nil
+	must(t, c.Update(t.Context(), a))
+	a.Spec.ClassName = "other"
+	must(t, c.Update(t.Context(), a))
+	b.Finalizers = nil
+	must(t, c.Update(t.Context(), b))
+	must(t, c.Delete(t.Context(), b))
+	for _, want := range []string{"ADDED b", "MODIFIED b", "DELETED a", "MODIFIED b", "DELETED b"} {
+		e := <-w.ResultChan()
+		v, ok := e.Object.(*v1alpha1.PoolVolume)
+		if !ok || fmt.Sprint(e.Type, " ", v.Name) != want {
+			t.Fatalf("the watch has %s %T, want %s", e.Type, e.Object, want)
+		}
+	}
+}

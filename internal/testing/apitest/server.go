@@ -40,14 +40,21 @@ type Server struct {
 	// events are all changes since compacted, the version up to which none can be had any more.
 	events    []event
 	compacted uint64
-	// changed is closed at the next change.
-	changed chan struct{}
+	// changed is closed at the next change, cut when all watches are to end.
+	changed, cut chan struct{}
 	// refuse is asked before each request; nil refuses none.
 	refuse func(*http.Request) error
 }
 
-// Start starts a server. Close it.
+// Start starts a server on a port of this machine. Close it.
 func Start() *Server {
+	s := New()
+	s.http = httptest.NewServer(http.HandlerFunc(s.answer))
+	return s
+}
+
+// New returns a server without a port: only its Client reaches it, also in a bubble of package synctest.
+func New() *Server {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -56,7 +63,7 @@ func Start() *Server {
 	}
 	s := &Server{
 		scheme: scheme, decode: serializer.NewCodecFactory(scheme).UniversalDeserializer(),
-		objects: map[place]map[key]*unstructured.Unstructured{}, changed: make(chan struct{}),
+		objects: map[place]map[key]*unstructured.Unstructured{}, changed: make(chan struct{}), cut: make(chan struct{}),
 	}
 	s.kinds = map[place]string{}
 	for kind := range scheme.AllKnownTypes() {
@@ -68,11 +75,10 @@ func Start() *Server {
 	if _, err := s.create(place{"", "v1", "namespaces"}, "", system); err != nil {
 		panic(err)
 	}
-	s.http = httptest.NewServer(http.HandlerFunc(s.answer))
 	return s
 }
 
-// URL is where the server is.
+// URL is where the server is. One of New is nowhere.
 func (s *Server) URL() string { return s.http.URL }
 
 // Kubeconfig is the content of a file for the programs that use the server.
@@ -100,7 +106,13 @@ func (s *Server) Client() (client.WithWatch, error) {
 			mapper.Add(group.WithKind(kind), scope)
 		}
 	}
-	return client.NewWithWatch(&rest.Config{Host: s.URL(), QPS: -1}, client.Options{Scheme: s.scheme, Mapper: mapper})
+	config := &rest.Config{QPS: -1}
+	if s.http == nil {
+		config.Host, config.Transport = "http://in-process", inProcess{s}
+	} else {
+		config.Host = s.URL()
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: s.scheme, Mapper: mapper})
 }
 
 // Close ends all watches and the server.
@@ -114,7 +126,18 @@ func (s *Server) Refuse(refuse func(*http.Request) error) {
 	s.mu.Lock()
 	s.refuse = refuse
 	s.mu.Unlock()
-	s.http.CloseClientConnections()
+	s.Cut()
+}
+
+// Cut ends all watches that run, and all connections.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	close(s.cut)
+	s.cut = make(chan struct{})
+	s.mu.Unlock()
+	if s.http != nil {
+		s.http.CloseClientConnections()
+	}
 }
 
 // Compact forgets how it was before: no watch can begin at a version before this one.
@@ -244,8 +267,13 @@ func (s *Server) object(body []byte) (*unstructured.Unstructured, error) {
 // answerList answers with a page.
 func (s *Server) answerList(w http.ResponseWriter, req *http.Request, r request) {
 	limit, _ := strconv.Atoi(req.URL.Query().Get("limit"))
+	selected, err := selectorOf(req)
+	if err != nil {
+		send(w, nil, err)
+		return
+	}
 	s.mu.Lock()
-	items, next := s.list(r.place, r.namespace, req.URL.Query().Get("continue"), limit)
+	items, next := s.list(r.place, r.namespace, selected, req.URL.Query().Get("continue"), limit)
 	version := s.version
 	s.mu.Unlock()
 	list := map[string]any{

@@ -31,11 +31,12 @@ func (p place) groupResource() schema.GroupResource {
 // key names an object among those of its place.
 type key struct{ namespace, name string }
 
-// event is a change of an object, with the object as it was after it.
+// event is a change of an object, with the object as it was before it and after it.
 type event struct {
 	kind    string // ADDED, MODIFIED or DELETED
 	place   place
 	version uint64
+	before  *unstructured.Unstructured
 	object  *unstructured.Unstructured
 }
 
@@ -69,6 +70,7 @@ func (s *Server) create(p place, namespace string, o *unstructured.Unstructured)
 // put keeps an object under the next version, and tells of it.
 func (s *Server) put(p place, k key, o *unstructured.Unstructured, change string) {
 	s.version++
+	before := s.objects[p][k]
 	o.SetResourceVersion(strconv.FormatUint(s.version, 10))
 	if change == "DELETED" {
 		delete(s.objects[p], k)
@@ -78,7 +80,7 @@ func (s *Server) put(p place, k key, o *unstructured.Unstructured, change string
 		}
 		s.objects[p][k] = o
 	}
-	s.events = append(s.events, event{kind: change, place: p, version: s.version, object: o})
+	s.events = append(s.events, event{kind: change, place: p, version: s.version, before: before, object: o})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -190,10 +192,11 @@ func (s *Server) remove(p place, k key, o metav1.DeleteOptions) error {
 }
 
 // list returns a page of objects in the order of their names, and where the next one begins.
-func (s *Server) list(p place, namespace, after string, limit int) (items []*unstructured.Unstructured, next string) {
+func (s *Server) list(p place, namespace string, selected selector, after string, limit int) (items []*unstructured.Unstructured, next string) {
 	keys := slices.SortedFunc(maps.Keys(s.objects[p]), func(a, b key) int { return strings.Compare(a.text(), b.text()) })
 	for _, k := range keys {
-		if namespace != "" && k.namespace != namespace || k.text() <= after {
+		other := namespace != "" && k.namespace != namespace
+		if other || k.text() <= after || !selected.matches(s.objects[p][k]) {
 			continue
 		}
 		if limit > 0 && len(items) == limit {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // watch sends the changes since a version, until its time is over.
@@ -15,6 +17,11 @@ func (s *Server) watch(w http.ResponseWriter, req *http.Request, r request) {
 	from, err := strconv.ParseUint(req.URL.Query().Get("resourceVersion"), 10, 64)
 	if err != nil {
 		send(w, nil, apierrors.NewBadRequest("a watch has to begin at a version: "+err.Error()))
+		return
+	}
+	selected, err := selectorOf(req)
+	if err != nil {
+		send(w, nil, err)
 		return
 	}
 	ctx := req.Context()
@@ -28,6 +35,9 @@ func (s *Server) watch(w http.ResponseWriter, req *http.Request, r request) {
 	flush := func() { w.(http.Flusher).Flush() }
 	flush()
 	out := json.NewEncoder(w)
+	s.mu.Lock()
+	cut := s.cut
+	s.mu.Unlock()
 	for {
 		events, expired, changed := s.since(from)
 		if expired {
@@ -40,17 +50,34 @@ func (s *Server) watch(w http.ResponseWriter, req *http.Request, r request) {
 			if e.place != r.place || r.namespace != "" && e.object.GetNamespace() != r.namespace || r.name != "" && e.object.GetName() != r.name {
 				continue
 			}
-			if out.Encode(map[string]any{"type": e.kind, "object": shown(req, e.object)}) != nil {
+			kind := selected.change(e)
+			if kind != "" && out.Encode(map[string]any{"type": kind, "object": shown(req, e.object)}) != nil {
 				return
 			}
 		}
 		flush()
 		select {
 		case <-ctx.Done():
+			if req.Context().Err() == nil && req.URL.Query().Get("allowWatchBookmarks") == "true" {
+				_ = out.Encode(map[string]any{"type": "BOOKMARK", "object": s.bookmark(req, r.place)})
+			}
+			return
+		case <-cut:
 			return
 		case <-changed:
 		}
 	}
+}
+
+// bookmark is an object with the version up to which all changes were sent.
+func (s *Server) bookmark(req *http.Request, p place) map[string]any {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetAPIVersion(schema.GroupVersion{Group: p.group, Version: p.version}.String())
+	o.SetKind(s.kinds[p])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.SetResourceVersion(strconv.FormatUint(s.version, 10))
+	return shown(req, o)
 }
 
 // since returns the changes after a version, whether some of them are forgotten, and what is closed at
