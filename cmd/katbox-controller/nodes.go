@@ -87,7 +87,7 @@ func (i *instance) startNodes(ctx context.Context) error {
 	}
 	log := i.log.WithName("nodes")
 	core := i.cluster.core
-	pods, err := hub.NewPods(hub.PodsConfig{Client: core.CoreV1(), Namespace: i.o.namespace, Selector: o.selector})
+	pods, err := hub.NewPods(hub.PodsConfig{Client: core.CoreV1(), Namespace: i.o.namespace, Selector: o.selector, Log: log})
 	if err != nil {
 		return err
 	}

@@ -277,7 +277,9 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	i.pods, err = hub.NewPods(hub.PodsConfig{Client: i.cluster.core.CoreV1(), Namespace: i.o.namespace, Selector: i.o.nodeSelector})
+	i.pods, err = hub.NewPods(hub.PodsConfig{
+		Client: i.cluster.core.CoreV1(), Namespace: i.o.namespace, Selector: i.o.nodeSelector, Log: i.log.WithName("nodes"),
+	})
 	if err != nil {
 		return err
 	}

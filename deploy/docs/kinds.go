@@ -197,7 +197,7 @@ var kinds = []kind{
 		from: []string{
 			"actors/pools", "actors/pools/classes", "actors/pools/env", "actors/pools/index", "actors/pools/nodes", "actors/pools/pool",
 			"actors/pools/rules", "actors/pools/tasks", "actors/pools/unclaimed",
-			"internal/controller/watch", "internal/model/v1alpha1",
+			"internal/controller/watch", "internal/lib/follow", "internal/model/v1alpha1",
 		},
 	},
 	{

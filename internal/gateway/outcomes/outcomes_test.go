@@ -241,109 +241,29 @@ func (s *scene) eventually(what string, is func() bool) {
 	}
 }
 
-// TestWatchBreaks: after each end of the watch what was missed is found: by the next watch, or by a list
-// if the API server does not know the version any more.
+// TestWatchBreaks: pods that have ended meanwhile are found by a list, page by page, and so is one that is deleted while it is watched.
 func TestWatchBreaks(t *testing.T) {
 	s := newScene(t)
-	s.client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, &core.PodList{ListMeta: meta.ListMeta{ResourceVersion: "9"}, Items: []core.Pod{*pod("n1", "u0", core.PodFailed)}}, nil
-	})
-	var mu sync.Mutex
-	var versions []string
-	script := []func(*watch.FakeWatcher){
-		func(w *watch.FakeWatcher) { w.Stop() },
-		func(w *watch.FakeWatcher) {
-			bookmark := pod("", "", "")
-			bookmark.ResourceVersion = "20"
-			w.Action(watch.Bookmark, bookmark)
-			w.Stop()
-		},
-		func(w *watch.FakeWatcher) { w.Add(pod("n1", "u1", core.PodFailed)); w.Stop() },
-		func(w *watch.FakeWatcher) { w.Delete(pod("n1", "u2", core.PodFailed)); w.Stop() },
-		func(w *watch.FakeWatcher) { w.Error(&apierrors.NewTimeoutError("slow", 1).ErrStatus) },
-		func(w *watch.FakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) },
-		func(w *watch.FakeWatcher) { w.Action(watch.Added, &core.Node{}) },
-	}
-	s.client.PrependWatchReactor("pods", func(a clienttesting.Action) (bool, watch.Interface, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		n := len(versions)
-		versions = append(versions, a.(clienttesting.WatchActionImpl).ListOptions.ResourceVersion)
-		switch n {
-		case len(script):
-			return true, nil, apierrors.NewUnauthorized("the token is old")
-		case len(script) + 1:
-			return true, nil, apierrors.NewResourceExpired("too old")
-		}
-		w := watch.NewFake()
-		if n < len(script) {
-			go script[n](w)
-		} else if n == len(script)+2 {
-			go w.Add(pod("n1", "last", core.PodSucceeded))
-		}
-		return true, w, nil
-	})
-	s.run()
-	s.wantTold("n1 u0 Failed [scratch]", "n1 u1 Failed [scratch]", "n1 u2 Failed [scratch]", "n1 last Succeeded [scratch]")
-	mu.Lock()
-	defer mu.Unlock()
-	if versions[0] != "9" || versions[2] != "20" || versions[3] != "7" || versions[4] != "7" {
-		t.Errorf("the watches begin at %q", versions)
-	}
-	if lists := s.asked("list"); lists != 3 {
-		t.Errorf("%d lists, want one at the start and one after each version that is too old", lists)
-	}
-}
-
-// TestNoRight: a gateway that may not watch logs it once, and goes on when it may.
-func TestNoRight(t *testing.T) {
-	s := newScene(t, pod("n1", "u1", core.PodFailed))
-	var mu sync.Mutex
-	refusals := 0
-	s.client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if refusals++; refusals < 5 {
-			return true, nil, apierrors.NewForbidden(core.Resource("pods"), "", errors.New("no"))
-		}
-		return false, nil, nil
-	})
-	s.run()
-	s.wantTold("n1 u1 Failed [scratch]")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := strings.Count(s.log.String(), "forbidden"); n != 1 {
-		t.Errorf("it is logged %d times:\n%s", n, s.log.String())
-	}
-}
-
-// TestPages: a list is read page by page, and begins anew when its pages are too old.
-func TestPages(t *testing.T) {
-	s := newScene(t)
-	var mu sync.Mutex
-	expired := false
+	lists := 0
 	s.client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		mu.Lock()
-		defer mu.Unlock()
+		lists++
 		options := a.(clienttesting.ListActionImpl).ListOptions
 		if options.Limit != page || options.ResourceVersion != "" {
 			t.Errorf("the list is asked for with %+v", options)
 		}
-		list := &core.PodList{ListMeta: meta.ListMeta{ResourceVersion: "9"}}
-		switch options.Continue {
-		case "":
-			list.Items, list.Continue = []core.Pod{*pod("n1", "u1", core.PodFailed)}, "more"
-		case "more":
-			if !expired {
-				expired = true
-				return true, nil, apierrors.NewResourceExpired("too old")
-			}
-			list.Items = []core.Pod{*pod("n1", "u2", core.PodFailed)}
+		return true, &core.PodList{Items: []core.Pod{*pod("n1", fmt.Sprint("u", lists), core.PodFailed)}}, nil
+	})
+	s.client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+		w := watch.NewRaceFreeFake()
+		if lists == 1 {
+			w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		} else {
+			w.Delete(pod("n1", "last", core.PodSucceeded))
 		}
-		return true, list, nil
+		return true, w, nil
 	})
 	s.run()
-	s.wantTold("n1 u1 Failed [scratch]", "n1 u2 Failed [scratch]")
+	s.wantTold("n1 u1 Failed [scratch]", "n1 u2 Failed [scratch]", "n1 last Succeeded [scratch]")
 }
 
 // how is an outcome of a pod.

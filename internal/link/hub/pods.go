@@ -1,20 +1,21 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
+
+	"github.com/katbox/katbox/internal/lib/follow"
 )
 
 // ErrNoPod: there is no such pod.
@@ -35,12 +36,15 @@ type PodsConfig struct {
 	Client client.PodsGetter
 	// Namespace and Selector say which pods are daemons.
 	Namespace, Selector string
+	// Log gets failures to list and watch them.
+	Log logr.Logger
 }
 
 // Pods watches the pods of the daemons and keeps their names, UIDs and nodes.
 type Pods struct {
 	pods     client.PodInterface
 	selector string
+	log      logr.Logger
 	gone     func(Pod)
 	synced   chan struct{}
 	sync     sync.Once
@@ -63,7 +67,7 @@ func NewPods(c PodsConfig) (*Pods, error) {
 		return nil, errors.New("hub: PodsConfig.Client, Namespace and Selector are all required")
 	}
 	return &Pods{
-		pods: c.Client.Pods(c.Namespace), selector: c.Selector, synced: make(chan struct{}),
+		pods: c.Client.Pods(c.Namespace), selector: c.Selector, log: c.Log, synced: make(chan struct{}),
 		byUID: map[string]Pod{}, byNode: map[string]int{}, replaced: map[string]time.Time{},
 	}, nil
 }
@@ -71,57 +75,25 @@ func NewPods(c PodsConfig) (*Pods, error) {
 // Run watches until ctx ends. It calls gone for each pod that was deleted.
 func (p *Pods) Run(ctx context.Context, gone func(Pod)) {
 	p.gone = gone
-	reflector := cache.NewReflectorWithOptions(inPages{&cache.ListWatch{
-		ListWithContextFunc:  p.list,
-		WatchFuncWithContext: p.watch,
-	}}, &core.Pod{}, (*podStore)(p), cache.ReflectorOptions{Name: "pods of the daemons"})
-	reflector.WatchListPageSize = 500
-	reflector.RunWithContext(ctx)
+	follow.Run(ctx, follow.Config[*core.Pod]{
+		List: func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = p.selector
+			return p.pods.List(ctx, o)
+		},
+		Watch: func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = p.selector
+			return p.pods.Watch(ctx, o)
+		},
+		Key:    func(pod *core.Pod) string { return string(pod.UID) },
+		Seen:   p.see,
+		Gone:   p.lose,
+		Listed: func() { p.sync.Do(func() { close(p.synced) }) },
+		Log:    p.log, Name: "the pods of the daemons",
+	})
 }
-
-// inPages has the reflector list before it watches. client-go would rather begin with a watch that sends all pods, and
-// then keeps them all until the last has come.
-type inPages struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is what client-go asks for.
-func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Synced is closed once all pods have been listed.
 func (p *Pods) Synced() <-chan struct{} { return p.synced }
-
-// list lists a page. It asks for the state as it is, since the watch cache of an API server gives all
-// pods at once, and keeps no more of a page than is needed.
-func (p *Pods) list(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
-	o.LabelSelector = p.selector
-	if o.ResourceVersion == "0" {
-		o.ResourceVersion, o.ResourceVersionMatch = "", ""
-	}
-	list, err := p.pods.List(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		list.Items[i] = *slim(&list.Items[i])
-	}
-	return list, nil
-}
-
-func (p *Pods) watch(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
-	o.LabelSelector = p.selector
-	return p.pods.Watch(ctx, o)
-}
-
-// slim returns what is needed of a pod.
-func slim(pod *core.Pod) *core.Pod {
-	return &core.Pod{
-		ObjectMeta: meta.ObjectMeta{
-			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID,
-			ResourceVersion: pod.ResourceVersion, CreationTimestamp: pod.CreationTimestamp,
-		},
-		Spec:   core.PodSpec{NodeName: pod.Spec.NodeName},
-		Status: core.PodStatus{Phase: pod.Status.Phase},
-	}
-}
 
 func podOf(pod *core.Pod) Pod {
 	return Pod{
@@ -216,77 +188,17 @@ func (p *Pods) countNode(pod Pod, by int) {
 	}
 }
 
-// podStore is what the reflector sees of Pods.
-type podStore Pods
-
-// Add keeps a pod.
-func (s *podStore) Add(object any) error { return s.Update(object) }
-
-// Update keeps a pod as it is now.
-func (s *podStore) Update(object any) error {
-	pod, ok := object.(*core.Pod)
-	if !ok {
-		return fmt.Errorf("watch the pods of the daemons: %T is not a pod", object)
-	}
-	p := (*Pods)(s)
+// see keeps a pod as it is now.
+func (p *Pods) see(pod *core.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.set(podOf(pod))
-	return nil
 }
 
-// Delete forgets a pod.
-func (s *podStore) Delete(object any) error {
-	pod, ok := object.(*core.Pod)
-	if !ok {
-		return fmt.Errorf("watch the pods of the daemons: %T is not a pod", object)
-	}
-	p := (*Pods)(s)
+// lose forgets a pod.
+func (p *Pods) lose(uid string, _ *core.Pod) {
 	p.mu.Lock()
-	known := p.drop(string(pod.UID))
+	pod := p.drop(uid)
 	p.mu.Unlock()
-	p.gone(cmp.Or(known, podOf(pod)))
-	return nil
-}
-
-// Replace keeps the pods of a list, and no others.
-func (s *podStore) Replace(objects []any, _ string) error {
-	listed := make(map[string]Pod, len(objects))
-	for _, object := range objects {
-		pod, ok := object.(*core.Pod)
-		if !ok {
-			return fmt.Errorf("list the pods of the daemons: %T is not a pod", object)
-		}
-		listed[string(pod.UID)] = podOf(pod)
-	}
-	p := (*Pods)(s)
-	var gone []Pod
-	p.mu.Lock()
-	for uid := range p.byUID {
-		if _, ok := listed[uid]; !ok {
-			gone = append(gone, p.drop(uid))
-		}
-	}
-	for _, pod := range listed {
-		p.set(pod)
-	}
-	p.mu.Unlock()
-	p.sync.Do(func() { close(p.synced) })
-	for _, pod := range gone {
-		p.gone(pod)
-	}
-	return nil
-}
-
-// Resync does nothing: there is nobody to tell.
-func (s *podStore) Resync() error { return nil }
-
-// Transformer returns slim, for what the reflector keeps itself.
-func (s *podStore) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) {
-		if pod, ok := object.(*core.Pod); ok {
-			return slim(pod), nil
-		}
-		return object, nil
-	}
+	p.gone(pod)
 }

@@ -149,68 +149,25 @@ func TestPodsRead(t *testing.T) {
 	}
 }
 
-// TestPodsReplace: after a new list only its pods are left, and of the others the callback is told.
-func TestPodsReplace(t *testing.T) {
+// TestPodOfTheSameNode: a node whose pod was replaced goes on to be expected, whatever comes first; of a pod that moves to another
+// node the first one is not.
+func TestPodOfTheSameNode(t *testing.T) {
 	p, err := NewPods(PodsConfig{Client: fake.NewClientset().CoreV1(), Namespace: "katbox", Selector: "x=y"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var gone []string
-	p.gone = func(pod Pod) { gone = append(gone, pod.UID) }
-	store := (*podStore)(p)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(store.Replace([]any{daemonPod("a", "u1", "n1"), daemonPod("b", "u2", "n2")}, "1"))
-	must(store.Add(daemonPod("c", "u3", "n1")))
-	must(store.Replace([]any{daemonPod("b", "u2", "n2"), daemonPod("c", "u3", "n1")}, "2"))
-	if !slices.Equal(gone, []string{"u1"}) || !p.Expects("n1") || len(p.replaced) != 0 {
+	p.gone = func(pod Pod) { gone = append(gone, pod.UID+" "+pod.Node) }
+	close(p.synced)
+	p.see(daemonPod("a", "u1", "n1"))
+	p.see(daemonPod("b", "u2", "n2"))
+	p.see(daemonPod("c", "u3", "n1"))
+	p.lose("u1", nil)
+	if !slices.Equal(gone, []string{"u1 n1"}) || !p.Expects("n1") || len(p.replaced) != 0 {
 		t.Errorf("gone are %q, replaced %v", gone, p.replaced)
 	}
-	must(store.Update(daemonPod("c", "u3", "n4")))
+	p.see(daemonPod("c", "u3", "n4"))
 	if p.byNode["n1"] != 0 || p.byNode["n4"] != 1 {
 		t.Errorf("nodes are %v", p.byNode)
-	}
-	for _, err := range []error{store.Add("x"), store.Delete("x"), store.Replace([]any{"x"}, "3")} {
-		if err == nil {
-			t.Error("what is no pod is accepted")
-		}
-	}
-}
-
-// TestSlim: a pod is reduced to what is needed before it is kept.
-func TestSlim(t *testing.T) {
-	whole := daemonPod("a", "u1", "n1")
-	whole.ResourceVersion = "7"
-	whole.Annotations = map[string]string{"x": "y"}
-	whole.Spec.Containers = []core.Container{{Name: "c"}}
-	whole.Status.Phase = core.PodRunning
-	client := fake.NewClientset(whole)
-	p, err := NewPods(PodsConfig{Client: client.CoreV1(), Namespace: "katbox", Selector: "app.kubernetes.io/name=katbox"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := p.list(ctx(t), meta.ListOptions{ResourceVersion: "0", Limit: 500})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := list.(*core.PodList).Items[0]
-	if pod.Annotations != nil || pod.Spec.Containers != nil || pod.Labels != nil || pod.ResourceVersion == "" || podOf(&pod) != podOf(whole) {
-		t.Errorf("kept are %+v", pod)
-	}
-	object, err := (*podStore)(p).Transformer()(whole)
-	if kept, ok := object.(*core.Pod); err != nil || !ok || kept.Annotations != nil {
-		t.Errorf("kept are %+v, %v", object, err)
-	}
-	if object, err := (*podStore)(p).Transformer()("bookmark"); err != nil || object != "bookmark" {
-		t.Errorf("kept are %+v, %v", object, err)
-	}
-	for _, action := range client.Actions() {
-		if o := action.(clienttesting.ListActionImpl).ListOptions; o.ResourceVersion != "" || o.LabelSelector != "app.kubernetes.io/name=katbox" {
-			t.Errorf("asked with %+v", o)
-		}
 	}
 }
