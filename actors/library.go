@@ -83,6 +83,18 @@ func recoveringWith(log logr.Logger, failed func(reason any)) actor.ReceiverMidd
 	}
 }
 
+// Counting counts the supervisor's messages to an actor, also those at which it panics: it would never be at rest again.
+func Counting(received *uint64) actor.ReceiverMiddleware {
+	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
+		return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+			if _, ok := envelope.Message.(messages.ToVolume); ok {
+				*received++
+			}
+			next(c, envelope)
+		}
+	}
+}
+
 // Guard runs an operation in a worker and turns a panic into an error, which would end the process
 // otherwise.
 func Guard(log logr.Logger, operation func() error) (err error) {

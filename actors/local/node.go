@@ -186,26 +186,17 @@ func read[T any](
 
 // inWorker runs what reads in a pool, and gives the pool back after that: a disk may hang.
 func inWorker[R any](ctx context.Context, n *Node, p localmessages.UsableLocal, do func() (R, error)) (value R, err error) {
-	type result struct {
-		value R
-		err   error
-	}
-	ended := make(chan result, 1)
-	err = n.Workers.Go(func() {
+	ended, err := actors.Find(n.System, func() (R, error) {
 		defer p.Release()
-		var r result
-		if err := actors.Guard(n.env.Log, func() error { r.value, r.err = do(); return nil }); err != nil {
-			r.err = err
-		}
-		ended <- r
+		return do()
 	})
 	if err != nil {
 		p.Release()
 		return value, err
 	}
 	select {
-	case r := <-ended:
-		return r.value, r.err
+	case found := <-ended:
+		return found.Value, found.Err
 	case <-ctx.Done():
 		return value, ctx.Err()
 	}

@@ -81,43 +81,31 @@ func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 		lease.Release() // also where the keeper has stopped
 		forget()
 	}
-	type result struct {
-		tree *files.Tree
-		err  error
-	}
-	opened := make(chan result) // a reader that has left takes nothing from it
-	err = n.Workers.Go(func() {
-		var r result
-		if err := actors.Guard(n.env.Log, func() error { r.tree, r.err = n.open(ctx, lease, name); return nil }); err != nil {
-			r.err = err
-		}
-		select {
-		case opened <- r:
-		case <-ctx.Done():
-			if r.tree != nil {
-				r.tree.Close()
-			}
-			end()
-		}
-	})
+	opened, err := actors.Find(n.System, func() (*files.Tree, error) { return n.open(ctx, lease, name) })
 	if err != nil {
 		end()
 		return nil, err
 	}
 	select {
-	case r := <-opened:
-		if r.err != nil {
+	case found := <-opened:
+		if found.Err != nil {
 			end()
-			return nil, r.err
+			return nil, found.Err
 		}
 		return &files.Reading{
-			Volume: lease.Description, Tree: r.tree, Lost: lease.Lost,
+			Volume: lease.Description, Tree: found.Value, Lost: lease.Lost,
 			Close: sync.OnceFunc(func() {
-				r.tree.Close()
+				found.Value.Close()
 				end()
 			}),
 		}, nil
 	case <-ctx.Done():
+		go func() { // its disk may hang
+			if found := <-opened; found.Err == nil {
+				found.Value.Close()
+			}
+			end()
+		}()
 		return nil, ctx.Err()
 	}
 }

@@ -60,11 +60,12 @@ func (k *keeper) look(p *pool) {
 	if at != nil {
 		release = at.use()
 	}
-	err := k.Workers.Go(func() {
-		m := &looked{pool: p, at: at}
-		if err := actors.Guard(k.Log, func() error { k.lookAt(m, place, reread); return nil }); err != nil {
-			m.err = err
-		}
+	m := &looked{pool: p, at: at}
+	err := actors.InWorker(k.System, func() (struct{}, error) {
+		k.lookAt(m, place, reread)
+		return struct{}{}, m.err
+	}, func(_ struct{}, err error) {
+		m.err = err
 		if release != nil {
 			release()
 		}
@@ -226,11 +227,9 @@ func (k *keeper) erase(p *pool) {
 		return
 	}
 	at, release := p.dir, p.dir.use()
-	root, self, ctx := k.Root, k.self, k.ctx
-	err := k.Workers.Go(func() {
-		err := actors.Guard(k.Log, func() error { return at.Erase(ctx) })
+	err := actors.InWorker(k.System, func() (struct{}, error) { return struct{}{}, at.Erase(k.ctx) }, func(_ struct{}, err error) {
 		release()
-		root.Send(self, &erased{p, err})
+		k.Root.Send(k.self, &erased{p, err})
 	})
 	if err != nil {
 		release()

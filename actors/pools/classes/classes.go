@@ -19,8 +19,13 @@ import (
 )
 
 type (
-	// classSaved announces that a worker has ended.
-	classSaved struct{ name string }
+	// classSaved says what came of writing a PoolClass. object is nil where there is none any more.
+	classSaved struct {
+		class  *class
+		name   string
+		object *v1alpha1.PoolClass
+		err    error
+	}
 	// classAgain: it is time to write a class again.
 	classAgain struct{ name string }
 )
@@ -46,8 +51,8 @@ type classes struct {
 // class is one PoolClass.
 type class struct {
 	object *v1alpha1.PoolClass
-	// saving delivers what a worker has written; nil when none runs.
-	saving chan savedClass
+	// saving: a worker writes it.
+	saving bool
 	// told is what the last Events said.
 	told    v1alpha1.ClassState
 	blocked string
@@ -137,7 +142,7 @@ func (k *classes) Receive(c actor.Context) {
 		}
 		k.expire(c)
 	case *classSaved:
-		k.saved(c, m.name)
+		k.saved(c, m)
 	case *classAgain:
 		k.update(c, m.name)
 	default:

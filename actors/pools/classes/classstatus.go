@@ -16,18 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
-
-// savedClass is what came of writing a PoolClass. object is nil where there is none any more.
-type savedClass struct {
-	object *v1alpha1.PoolClass
-	err    error
-}
 
 // saveAgainAfter is how long after a failure the status of a class is written again.
 const saveAgainAfter = 5 * time.Second
@@ -75,7 +68,7 @@ func classStatus(c *v1alpha1.PoolClass, members []*poolmessages.PoolReport) v1al
 // One worker writes a class at a time.
 func (k *classes) update(c actor.Context, name string) {
 	one := k.classes[name]
-	if one == nil || one.saving != nil || !k.listed {
+	if one == nil || one.saving || !k.listed {
 		return
 	}
 	members := k.members(name)
@@ -86,23 +79,14 @@ func (k *classes) update(c actor.Context, name string) {
 	if !leaves && !unprotected && equality.Semantic.DeepEqual(one.object.Status, status) {
 		return
 	}
-	object, saving := one.object.DeepCopy(), make(chan savedClass, 1)
-	root, self := c.ActorSystem().Root, c.Self()
-	err := k.Workers.Go(func() {
-		var s savedClass
-		s.err = actors.Guard(k.Log, func() error {
-			if leaves {
-				return k.Unprotect(k.Context, object, object.Name)
-			}
-			s.object = object
-			return k.write(k.Context, object, status, unprotected)
-		})
-		saving <- s
-		root.Send(self, &classSaved{name})
-	})
-	if err == nil {
-		one.saving = saving
-	}
+	object, self := one.object.DeepCopy(), c.Self()
+	err := actors.InWorker(k.System, func() (*v1alpha1.PoolClass, error) {
+		if leaves {
+			return nil, k.Unprotect(k.Context, object, object.Name)
+		}
+		return object, k.write(k.Context, object, status, unprotected)
+	}, func(object *v1alpha1.PoolClass, err error) { k.Root.Send(self, &classSaved{one, name, object, err}) })
+	one.saving = err == nil
 }
 
 // write writes the status of a class, and the finalizer where there is none.
@@ -151,14 +135,13 @@ func (k *classes) tell(one *class, status v1alpha1.PoolClassStatus) {
 }
 
 // saved takes over what was written, and writes what has changed since.
-func (k *classes) saved(c actor.Context, name string) {
-	one := k.classes[name]
-	if one == nil {
-		return
+func (k *classes) saved(c actor.Context, s *classSaved) {
+	name, one := s.name, s.class
+	if k.classes[name] != one {
+		return // it is gone, and there may be another one of its name
 	}
-	s, ended := env.TakeOver(&one.saving)
+	one.saving = false
 	switch {
-	case !ended:
 	case apierrors.IsNotFound(s.err):
 		// The watch is about to tell that it is gone.
 	case s.err != nil:

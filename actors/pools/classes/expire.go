@@ -57,17 +57,13 @@ func (k *classes) end(c actor.Context, v *keptVolume, trial bool, reason pools.E
 		Reason: reason, Why: why,
 	}
 	name, pool := v.name, v.pool
-	root, self := c.ActorSystem().Root, c.Self()
+	self := c.Self()
 	k.retention.begin(v, trial)
-	err := k.Workers.Go(func() {
-		err := actors.Guard(k.Log, func() error {
-			ctx, cancel := context.WithTimeout(k.Context, env.LongestOperation)
-			defer cancel()
-			_, err := actors.Ask(ctx, k.Root, k.Supervisor(), order)
-			return err
-		})
-		root.Send(self, &retainedEnded{name, pool, err})
-	})
+	err := actors.InWorker(k.System, func() (struct{}, error) {
+		ctx, cancel := context.WithTimeout(k.Context, env.LongestOperation)
+		defer cancel()
+		return actors.Ask(ctx, k.Root, k.Supervisor(), order)
+	}, func(_ struct{}, err error) { k.Root.Send(self, &retainedEnded{name, pool, err}) })
 	if err != nil { // it is stopping
 		k.retention.ended(name, pool, false, time.Now())
 	}

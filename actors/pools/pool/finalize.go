@@ -20,7 +20,7 @@ import (
 // finalize lets a Pool go that is being deleted, once nothing of ours is left on it. With the
 // annotation [v1alpha1.Forget] it goes at once, and what is on the array stays there.
 func (p *poolActor) finalize(c actor.Context) {
-	if p.dropping != nil || p.syncing != nil || p.ended || !p.counted || p.object == nil || !rules.IsDeleting(p.object) {
+	if p.dropping.Runs() || p.syncing.Runs() || p.ended || !p.counted || p.object == nil || !rules.IsDeleting(p.object) {
 		return
 	}
 	forget := p.object.Annotations[v1alpha1.Forget] == "true"
@@ -33,7 +33,10 @@ func (p *poolActor) finalize(c actor.Context) {
 	}
 	c.Send(p.Single(poolmessages.ClassesName), p.figures()) // no room is promised from here on
 	object := p.object
-	work(p, c, &p.dropping, &dropEnded{}, func(ctx context.Context) error { return leave(ctx, p.Environment, object, forget) })
+	// Where no worker takes it, it is tried again after the next probe.
+	_ = p.dropping.Begin(p.System, c.Self(), &workEnded{}, func() (struct{}, error) {
+		return struct{}{}, leave(p.Context, p.Environment, object, forget)
+	})
 }
 
 // blockedBy says what a Pool that is being deleted waits for; empty when it waits for nothing.

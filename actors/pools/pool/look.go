@@ -20,15 +20,17 @@ func (p *poolActor) probeNow(c actor.Context) {
 	if p.object == nil || p.ended {
 		return
 	}
-	if p.probing != nil {
+	if p.probing.Runs() {
 		p.again = true
 		return
 	}
 	actors.StopTimer(p.timer)
 	p.timer, p.soon = nil, false
 	asked := probe{object: p.object, access: p.access, client: p.client, configured: p.configured, iqn: p.iqn}
-	work(p, c, &p.probing, &probeEnded{}, func(ctx context.Context) probe { return p.probe(ctx, asked) })
-	if p.probing == nil {
+	if err := p.probing.Begin(p.System, c.Self(), &workEnded{}, func() (probe, error) {
+		found := p.probe(p.Context, asked)
+		return found, found.err
+	}); err != nil {
 		p.schedule(c, p.ProbeInterval)
 	}
 }
@@ -52,7 +54,7 @@ func (p *poolActor) lookAgain(c actor.Context, soon bool) {
 	switch {
 	case !soon:
 		p.probeNow(c)
-	case p.probing != nil:
+	case p.probing.Runs():
 		p.soon = true
 	case !p.soon && p.timer != nil:
 		p.soon = true

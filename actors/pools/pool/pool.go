@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -21,11 +20,8 @@ import (
 type (
 	// probeDue: it is time to ask the array.
 	probeDue struct{}
-	// probeEnded, syncEnded, saveEnded and dropEnded announce that a worker has ended.
-	probeEnded struct{}
-	syncEnded  struct{}
-	saveEnded  struct{}
-	dropEnded  struct{}
+	// workEnded announces that a worker has ended.
+	workEnded struct{}
 )
 
 // poolActor watches over one pool: it asks the array how it is, now and then, configures it, imports
@@ -53,11 +49,11 @@ type poolActor struct {
 	// failures counts the probes in a row without an answer; doubted: a call got none either.
 	failures int
 	doubted  bool
-	// probing, syncing, saving and dropping deliver what a worker has found; nil when none runs.
-	probing  chan probe
-	syncing  chan synced
-	saving   chan saved
-	dropping chan error
+	// probing, syncing, saving and dropping have what a worker has found.
+	probing  actors.Pending[probe]
+	syncing  actors.Pending[synced]
+	saving   actors.Pending[*v1alpha1.Pool]
+	dropping actors.Pending[struct{}]
 	// again: another probe is wanted once the one that runs has ended.
 	again bool
 	// soon: the next probe comes sooner than usual.
@@ -90,7 +86,7 @@ func Props(e *env.Environment, name string, object *v1alpha1.Pool) *actor.Props 
 	if object != nil {
 		p.remember()
 	}
-	return actor.PropsFromFunc(p.Receive, actor.WithReceiverMiddleware(actors.Recovering(e.Log), p.counting), actors.AtOnce)
+	return actor.PropsFromFunc(p.Receive, actor.WithReceiverMiddleware(actors.Recovering(e.Log), actors.Counting(&p.received)), actors.AtOnce)
 }
 
 // remember takes over what an earlier run has found.
@@ -98,15 +94,6 @@ func (p *poolActor) remember() {
 	p.verdicts, p.iqn = known(p.object), rules.PlaceOf(p.object).IQN
 	p.told = p.object.Status.State
 	p.toldMode, p.mode = array.Mode(p.object.Status.Capacity.Mode), array.Mode(p.object.Status.Capacity.Mode)
-}
-
-func (p *poolActor) counting(next actor.ReceiverFunc) actor.ReceiverFunc {
-	return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
-		if _, ok := envelope.Message.(messages.ToVolume); ok {
-			p.received++
-		}
-		next(c, envelope)
-	}
 }
 
 func (p *poolActor) Receive(c actor.Context) {
@@ -135,7 +122,7 @@ func (p *poolActor) Receive(c actor.Context) {
 		p.lookAgain(c, m.Soon)
 	case *probeDue:
 		p.probeNow(c)
-	case *actor.Started, *probeEnded, *syncEnded, *saveEnded, *dropEnded, *messages.Resume:
+	case *actor.Started, *workEnded, *messages.Resume:
 		// What has ended is taken over below; a restarted actor does so too.
 	case *actor.Stopping:
 		actors.StopTimer(p.timer)
@@ -150,23 +137,24 @@ func (p *poolActor) Receive(c actor.Context) {
 // takeOver takes over what workers have found, writes what has changed, and lets the actor end when
 // the Pool has.
 func (p *poolActor) takeOver(c actor.Context) {
-	if found, ok := env.TakeOver(&p.probing); ok {
-		p.probed(c, found)
+	if found, ok := p.probing.Take(); ok {
+		found.Value.err = found.Err
+		p.probed(c, found.Value)
 	}
-	if found, ok := env.TakeOver(&p.syncing); ok {
-		p.synced(c, found)
+	if found, ok := p.syncing.Take(); ok {
+		p.synced(c, found.Value, found.Err)
 		if p.object.DeletionTimestamp != nil {
 			p.finalize(c)
 		}
 	}
-	if found, ok := env.TakeOver(&p.saving); ok {
-		p.saved(found)
+	if found, ok := p.saving.Take(); ok {
+		p.saved(found.Value, found.Err)
 	}
-	if err, ok := env.TakeOver(&p.dropping); ok && err != nil {
-		p.Log.Error(err, "a pool that is being deleted cannot go yet", "pool", p.name)
+	if found, ok := p.dropping.Take(); ok && found.Err != nil {
+		p.Log.Error(found.Err, "a pool that is being deleted cannot go yet", "pool", p.name)
 	}
 	if p.ended {
-		if p.probing == nil && p.syncing == nil && p.saving == nil && p.dropping == nil {
+		if !p.probing.Runs() && !p.syncing.Runs() && !p.saving.Runs() && !p.dropping.Runs() {
 			c.Send(c.Parent(), &messages.AtRest{ID: messages.KeyOf(rules.KindPool, p.name), Actor: c.Self().Id, Received: p.received})
 		}
 		return
@@ -175,38 +163,6 @@ func (p *poolActor) takeOver(c actor.Context) {
 		p.tell(c)
 		p.save(c)
 	}
-}
-
-// work runs f in a worker; what it returns comes out of the channel, and the message tells that.
-func work[T any](p *poolActor, c actor.Context, into *chan T, ended any, f func(context.Context) T) {
-	found := make(chan T, 1)
-	root, self := c.ActorSystem().Root, c.Self()
-	err := p.Workers.Go(func() {
-		var value T
-		if err := actors.Guard(p.Log, func() error { value = f(p.Context); return nil }); err != nil {
-			value = failedWith[T](err)
-		}
-		found <- value
-		root.Send(self, ended)
-	})
-	if err == nil {
-		*into = found
-	}
-}
-
-// failedWith is what a worker has found that has panicked.
-func failedWith[T any](err error) (value T) {
-	switch v := any(&value).(type) {
-	case *probe:
-		v.err = err
-	case *synced:
-		v.err = err
-	case *saved:
-		v.err = err
-	case *error:
-		*v = err
-	}
-	return value
 }
 
 // use answers a task that wants to change something on the array.
@@ -235,7 +191,7 @@ func (p *poolActor) see(c actor.Context, object *v1alpha1.Pool) {
 	if p.object != nil && rules.IsOlder(rules.ResourceVersion(object), rules.ResourceVersion(p.object)) {
 		return
 	}
-	first := p.object == nil || p.probing == nil && p.timer == nil
+	first := p.object == nil || !p.probing.Runs() && p.timer == nil
 	changed := p.object != nil && object.Generation != p.object.Generation
 	leaving := object.DeletionTimestamp != nil && (p.object == nil || p.object.DeletionTimestamp == nil)
 	if p.object == nil {

@@ -20,11 +20,6 @@ import (
 const probeTimeAge = 5 * time.Minute
 
 // saved is what came of writing a Pool.
-type saved struct {
-	object *v1alpha1.Pool
-	err    error
-}
-
 // status is what the Pool's status has to say.
 func (p *poolActor) status() v1alpha1.PoolStatus {
 	deleting := p.object.DeletionTimestamp != nil
@@ -83,7 +78,7 @@ func differs(before, after v1alpha1.PoolStatus, now time.Time) bool {
 // save writes the status, if it has changed, and the finalizer, if there is none. One writes at a
 // time.
 func (p *poolActor) save(c actor.Context) {
-	if !p.dirty || p.saving != nil || p.reachable.status == "" && p.object.Status.State != "" {
+	if !p.dirty || p.saving.Runs() || p.reachable.status == "" && p.object.Status.State != "" {
 		return
 	}
 	p.dirty = false
@@ -96,11 +91,10 @@ func (p *poolActor) save(c actor.Context) {
 		after.LastProbeTime = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
 	object := p.object
-	work(p, c, &p.saving, &saveEnded{}, func(ctx context.Context) saved {
-		written, err := p.write(ctx, object, after, unprotected)
-		return saved{written, err}
+	err := p.saving.Begin(p.System, c.Self(), &workEnded{}, func() (*v1alpha1.Pool, error) {
+		return p.write(p.Context, object, after, unprotected)
 	})
-	p.dirty = p.saving == nil
+	p.dirty = err != nil
 }
 
 // write writes the status of the Pool, and the finalizer where there is none.
@@ -122,13 +116,13 @@ func (p *poolActor) write(
 }
 
 // saved takes over what was written. What could not be is written after the next probe.
-func (p *poolActor) saved(s saved) {
+func (p *poolActor) saved(object *v1alpha1.Pool, err error) {
 	switch {
-	case s.err == nil:
-		if rules.ResourceVersion(s.object) >= rules.ResourceVersion(p.object) && s.object.Generation >= p.object.Generation {
-			p.object = s.object
+	case err == nil:
+		if rules.ResourceVersion(object) >= rules.ResourceVersion(p.object) && object.Generation >= p.object.Generation {
+			p.object = object
 		}
-	case !apierrors.IsNotFound(s.err):
-		p.Log.Error(s.err, "the status of a pool cannot be written", "pool", p.name)
+	case !apierrors.IsNotFound(err):
+		p.Log.Error(err, "the status of a pool cannot be written", "pool", p.name)
 	}
 }

@@ -66,14 +66,13 @@ type synced struct {
 	from     string
 	portal   string
 	encrypts bool
-	err      error
 }
 
 // startSync compares what is on the array with the resources: once before the pool takes volumes, and
 // every few minutes from then on.
 func (p *poolActor) startSync(c actor.Context) {
 	due := !p.imported.ok() || p.syncedAt.IsZero() || p.comparedAt != p.last.health.Portal || time.Since(p.syncedAt) >= p.SyncInterval
-	if !due || p.syncing != nil || p.probing != nil || p.failures > 0 || p.ended || p.object.DeletionTimestamp != nil ||
+	if !due || p.syncing.Runs() || p.probing.Runs() || p.failures > 0 || p.ended || p.object.DeletionTimestamp != nil ||
 		!p.reachable.ok() || !p.compatible.ok() || !p.configured.ok() {
 		return
 	}
@@ -81,26 +80,27 @@ func (p *poolActor) startSync(c actor.Context) {
 		Environment: p.Environment, pool: p.object, array: p.client, poolID: p.last.on.ID, refused: p.refused,
 		portal: p.last.health.Portal, from: p.lookedAt,
 	}
-	work(p, c, &p.syncing, &syncEnded{}, func(ctx context.Context) synced {
-		defer p.Comparisons.Take(ctx)()
-		err := x.run(ctx)
-		return synced{err: err, findings: x.findings, from: x.from, portal: x.portal, encrypts: x.encrypts, generation: x.pool.Generation}
+	// Where no worker takes it, the next probe tries again.
+	_ = p.syncing.Begin(p.System, c.Self(), &workEnded{}, func() (synced, error) {
+		defer p.Comparisons.Take(p.Context)()
+		err := x.run(p.Context)
+		return synced{findings: x.findings, from: x.from, portal: x.portal, encrypts: x.encrypts, generation: x.pool.Generation}, err
 	})
 }
 
 // synced takes over what came of a comparison.
-func (p *poolActor) synced(c actor.Context, s synced) {
+func (p *poolActor) synced(c actor.Context, s synced, err error) {
 	p.dirty, p.lookedAt, p.encrypts = true, s.from, p.encrypts || s.encrypts
 	p.judge()
 	if p.Context.Err() != nil || p.ended {
 		return
 	}
-	if s.err != nil {
+	if err != nil {
 		if !p.imported.ok() {
-			p.imported = bad("ImportFailed", volume.OneLine(s.err))
+			p.imported = bad("ImportFailed", volume.OneLine(err))
 		}
-		p.Log.Error(s.err, "a pool cannot be compared with its resources", "pool", p.name)
-		if errors.Is(s.err, array.ErrUnreachable) {
+		p.Log.Error(err, "a pool cannot be compared with its resources", "pool", p.name)
+		if errors.Is(err, array.ErrUnreachable) {
 			p.doubted = true
 			p.probeNow(c)
 		}

@@ -92,15 +92,12 @@ func (u *unclaimed) after(c actor.Context, wait time.Duration) {
 
 // begin lets a worker look.
 func (u *unclaimed) begin(c actor.Context) {
-	root, self := c.ActorSystem().Root, c.Self()
-	err := u.Workers.Go(func() {
-		err := actors.Guard(u.Log, func() error {
-			ctx, cancel := context.WithTimeout(u.Context, env.LongestOperation)
-			defer cancel()
-			return u.sweep(ctx)
-		})
-		root.Send(self, &sweepEnded{err})
-	})
+	self := c.Self()
+	err := actors.InWorker(u.System, func() (struct{}, error) {
+		ctx, cancel := context.WithTimeout(u.Context, env.LongestOperation)
+		defer cancel()
+		return struct{}{}, u.sweep(ctx)
+	}, func(_ struct{}, err error) { u.Root.Send(self, &sweepEnded{err}) })
 	if err != nil { // it is stopping
 		u.after(c, sweepFirst)
 	}
