@@ -6,8 +6,9 @@
 //   - The recorder makes records durable, many with one sync. What may be answered before that, an
 //     operation writes to the journal by itself ([Recorder]). A kind whose records are elsewhere
 //     does without.
-//   - [Subjects] are actors that change one thing each: one operation at a time, whose outcome the
-//     same requests share, and which goes on when its callers have lost patience.
+//   - [Subjects] are actors that change one thing each, such as a volume: one operation at a time, whose
+//     outcome the same requests share, and which goes on when its callers have lost patience. What
+//     they do is [Changing].
 //   - [Workers] carry operations out.
 //
 // Three rules hold everywhere. Receive never blocks: an operation runs in a goroutine of its own

@@ -108,7 +108,7 @@ func (k *counters) Props(id volume.ID, state any) *actor.Props {
 	}, actor.WithReceiverMiddleware(Recovering(logr.Discard())), AtOnce)
 }
 
-func (k *counters) Idle(_ volume.ID, state any) {
+func (k *counters) Idle(_ volume.ID, state any, _ bool) {
 	if state == nil {
 		k.panics++
 	}

@@ -59,7 +59,7 @@ func (s *subject) waitPatiently(c actor.Context) {
 
 // oldest is when the first caller came that waits.
 func (s *subject) oldest() (first time.Time, ok bool) {
-	lists := [][]waiting{s.later}
+	lists := []callers{s.later}
 	if s.running != nil {
 		lists = append(lists, s.running.waiting)
 	}
@@ -84,12 +84,12 @@ func (s *subject) impatient(c actor.Context) {
 }
 
 // dismiss answers those of the callers that have waited long enough, and returns the others.
-func (s *subject) dismiss(callers []waiting) (left []waiting) {
+func (s *subject) dismiss(all callers) (left callers) {
 	op, kind := s.running, s.Impatient
 	if kind == nil {
 		kind = volume.ErrUnavailable
 	}
-	for _, m := range callers {
+	for _, m := range all {
 		if time.Since(m.asked) < s.Patience {
 			left = append(left, m)
 			continue

@@ -57,7 +57,7 @@ func (s *Supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 	}
 	e.failures++
 	e.lastFailure = now
-	s.kind.Idle(id, nil) // the message that is lost may be the order to do something
+	s.kind.Idle(id, nil, false) // the message that is lost may be the order to do something
 
 	wait := RestartBackoff.After(e.failures)
 	if e.failures > MaxRestarts && e.state == active {

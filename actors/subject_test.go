@@ -26,12 +26,13 @@ type doWork struct {
 
 // worker is a subject, and what it was asked.
 type worker struct {
+	Simple
 	progress Progress
 	worked   []string
 	// left is how often an operation leaves something to do.
 	left int
-	// queued: other work waits for its turn.
-	queued bool
+	// queued: other work waits for its turn. aside: it is none of a kubelet's.
+	queued, aside bool
 }
 
 func (w *worker) Plan(m messages.Request) *Operation {
@@ -90,7 +91,8 @@ func inSubjects(t *testing.T, test func(t *testing.T, w *worker, ask func(*doWor
 		var late time.Time
 		w := &worker{}
 		k := &subjectKind{worker: w, subjects: Subjects{
-			Log: logr.Discard(), Workers: s.Workers, Context: t.Context(), Longest: time.Hour, Patience: 10 * time.Second,
+			System: s, Context: t.Context(), Longest: time.Hour, Patience: 10 * time.Second,
+			Aside: func(messages.Request) bool { return w.aside },
 			Ended: func(string, time.Duration, error) {}, Late: func(_ volume.ID, since time.Time) { late = since },
 		}}
 		if err := s.Start(k, noMetrics{}, nil); err != nil {
@@ -182,6 +184,61 @@ func TestSubjectTakesTurns(t *testing.T) {
 			t.Errorf("worked %s", got)
 		}
 	})
+}
+
+// TestSubjectBoundsWhatWaits: a caller that asks over and over is answered that the subject is busy, and costs no memory. What
+// waits is carried out, and requests whose callers have left make room for others.
+func TestSubjectBoundsWhatWaits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		// what the flood asks for; a different thing waits for its turn, the same one shares the outcome.
+		what string
+		// aside: the requests are of no kubelet.
+		aside bool
+		// wait is how many wait for their answer.
+		wait int
+	}{
+		"turns":  {what: "y", wait: MaxCallers},
+		"asides": {what: "y", aside: true, wait: MaxAsides},
+		"same":   {what: "x", wait: MaxCallers - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSubjects(t, func(t *testing.T, w *worker, ask func(*doWork) error, _ *time.Time) {
+				w.queued, w.aside = true, tt.aside
+				const flood = 2 * MaxCallers
+				end, ended := make(chan struct{}), make(chan error, flood+2)
+				go func() { ended <- ask(&doWork{what: "x", until: end}) }()
+				synctest.Wait()
+				for range flood {
+					go func() {
+						ended <- ask(&doWork{what: tt.what, until: end, Routing: messages.Routing{Deadline: time.Now().Add(time.Second)}})
+					}()
+				}
+				synctest.Wait()
+				if refused := len(ended); refused != flood-tt.wait {
+					t.Errorf("%d of %d are refused, want all but %d", refused, flood, tt.wait)
+				}
+				for len(ended) > 0 {
+					if err := <-ended; !errors.Is(err, volume.ErrBusy) {
+						t.Error(err)
+					}
+				}
+				time.Sleep(2 * time.Second)
+				go func() { ended <- ask(&doWork{what: tt.what, until: end}) }()
+				synctest.Wait()
+				for range tt.wait {
+					if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+					}
+				}
+				close(end)
+				for range 2 {
+					if err := <-ended; err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestSubjectGoesOnLater: what an operation has left is done, and the actor stays until then.

@@ -27,9 +27,9 @@ type Kind interface {
 	Wake(m messages.Request) (state any)
 	// Props describes the actor of a volume, which takes the state over.
 	Props(id volume.ID, state any) *actor.Props
-	// Idle is called when the actor of a volume says that it has nothing to do, whether it may end
-	// or has been sent more by now; and, with a nil state, when it has panicked.
-	Idle(id volume.ID, state any)
+	// Idle is called when the actor of a volume says that it has nothing to do. all: it has been sent no
+	// more by now, and ends. It is called with a nil state when the actor has panicked.
+	Idle(id volume.ID, state any, all bool)
 	// Sleep gives the state of a volume back, whose actor has ended.
 	Sleep(id volume.ID, state any)
 	// Receive handles the messages that are for the kind itself.
@@ -214,14 +214,6 @@ func (s *Supervisor) tell(e *entry, m messages.ToVolume) {
 	s.context.Send(e.actor, m)
 }
 
-// Sent returns how many messages a volume's actor was sent; 0 where the volume has none.
-func (s *Supervisor) Sent(id volume.ID) uint64 {
-	if e := s.awake[id]; e != nil {
-		return e.sent
-	}
-	return 0
-}
-
 // IsAwake reports whether a volume has an actor.
 func (s *Supervisor) IsAwake(id volume.ID) bool { return s.awake[id] != nil }
 
@@ -257,7 +249,7 @@ func (s *Supervisor) atRest(m *messages.AtRest) {
 	if e == nil || e.state != active {
 		return
 	}
-	s.kind.Idle(m.ID, m.State)
+	s.kind.Idle(m.ID, m.State, e.sent == m.Received)
 	if e.sent == m.Received {
 		e.state, e.left = ending, m.State
 		s.context.Poison(e.actor)

@@ -38,6 +38,9 @@ type Origin struct {
 // Route returns for whom the request is.
 func (r *Routing) Route() *Routing { return r }
 
+// Expired reports whether the caller does not wait any more.
+func (r *Routing) Expired() bool { return !r.Deadline.IsZero() && !time.Now().Before(r.Deadline) }
+
 func (*Routing) toVolume() {}
 
 // PublishVolume orders a volume to be mounted at a target. Front -> supervisor -> volume.

@@ -26,6 +26,7 @@ const (
 // its disk and its session would stay until the node boots.
 type leftovers struct {
 	*environment
+	actors.Simple
 	// since is when a look first found nothing mounted of a volume. Only one look at a time uses it.
 	since map[string]time.Time
 }
@@ -40,7 +41,7 @@ func (l *leftovers) Rest() *actors.Operation {
 		if err != nil {
 			l.Log.V(1).Info("cannot look for all that is left of volumes", "reason", volume.OneLine(err))
 		}
-		return actors.Outcome{Answer: func(messages.Request) {}, Err: err}
+		return actors.Outcome{Err: err}
 	}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
@@ -483,5 +484,40 @@ func TestExpand(t *testing.T) {
 				h.Errorf("%s has %d", id, h.lunOf(id).grown)
 			}
 		}
+	})
+}
+
+// TestMorePodsThanWait: a volume that a server keeps from being published has no end of callers. A bounded number of them waits,
+// the others are told to try again, and all get the volume once the server is back.
+func TestMorePodsThanWait(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("nfs"))
+		h.set(nas, true)
+		const pods = actors.MaxCallers + 20
+		ended := make(chan error, pods)
+		for i := range pods {
+			go func() { ended <- h.publish("nfs", fmt.Sprint(i)) }()
+		}
+		synctest.Wait()
+		if refused := pods - 1 - actors.MaxCallers; len(ended) != refused {
+			t.Errorf("%d of %d calls are refused, want %d", len(ended), pods, refused)
+		}
+		for len(ended) > 0 {
+			if err := <-ended; !errors.Is(err, volume.ErrBusy) {
+				t.Error(err)
+			}
+		}
+		h.set(nas, false)
+		for range 1 + actors.MaxCallers {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		for i := range pods {
+			h.must(h.publish("nfs", fmt.Sprint(i)))
+			h.must(h.unpublish("nfs", fmt.Sprint(i)))
+		}
+		h.must(h.unstage("nfs"))
+		h.clean()
 	})
 }

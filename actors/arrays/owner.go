@@ -30,7 +30,7 @@ func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *env
 	e := &environment{System: system, Config: cfg}
 	e.figures.metrics, e.figures.late, e.figures.sessions = cfg.Metrics, map[volume.ID]time.Time{}, map[string]bool{}
 	e.reports = actors.Subjects{
-		Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: func(string, time.Duration, error) {},
+		System: system, Context: ctx, Longest: longestOperation,
 	}
 	e.changes = e.reports
 	e.changes.Patience, e.changes.Late = cfg.Patience, e.figures.isLate
@@ -104,7 +104,7 @@ func (o *owner) Props(id volume.ID, state any) *actor.Props {
 }
 
 // Idle has nothing to note.
-func (o *owner) Idle(volume.ID, any) {}
+func (o *owner) Idle(volume.ID, any, bool) {}
 
 // Sleep has nothing to keep.
 func (o *owner) Sleep(volume.ID, any) {}

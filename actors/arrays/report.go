@@ -11,6 +11,7 @@ import (
 // true by then.
 type report struct {
 	*environment
+	actors.Simple
 	attachment string
 	// active is what was reported last to this actor; due: the API server does not have it yet.
 	active, due bool
@@ -22,9 +23,6 @@ func (r *report) Take(m messages.Request) {
 		r.active, r.due = m.Active, true
 	}
 }
-
-// Stays: an attachment that has its report needs no actor.
-func (r *report) Stays() bool { return false }
 
 // Plan returns the operation that a request asks for.
 func (r *report) Plan(m messages.Request) *actors.Operation {
@@ -55,8 +53,8 @@ func (r *report) write() *actors.Operation {
 			err := r.Cluster.ReportSession(ctx, r.attachment, active)
 			return actors.Outcome{Err: err, Unfinished: err}
 		},
-		Then: func(err error) {
-			if err == nil && r.active == active {
+		Then: func(e *actors.Outcome) {
+			if e.Err == nil && r.active == active {
 				r.due = false
 			}
 		},

@@ -31,6 +31,7 @@ func (u users) any() (pools.Attachment, bool) {
 // LUNs does not go through it.
 type session struct {
 	*environment
+	actors.Simple
 	target string
 	users  users
 	// up: it carries I/O, as was seen last; seen: it was looked at.
@@ -70,7 +71,7 @@ func (s *session) Plan(m messages.Request) *actors.Operation {
 			return struct{}{}, nil, s.login(ctx, m.Attachment)
 		})
 		op.Behind = others
-		op.Then = func(err error) { s.saw(err == nil) }
+		op.Then = s.saw
 		return op
 	case *messages.ReleaseSession:
 		last := len(s.users) == 0
@@ -108,17 +109,18 @@ func (s *session) Rest() *actors.Operation {
 				s.Log.V(1).Info("session does not carry I/O", "iscsiTarget", s.target, "reason", volume.OneLine(err))
 			}
 			// It is not unfinished: the watch looks again.
-			return actors.Outcome{Answer: func(messages.Request) {}, Err: err}
+			return actors.Outcome{Err: err}
 		},
-		Then: func(err error) {
+		Then: func(e *actors.Outcome) {
 			switch {
-			case err == nil:
+			case e.NotBegun:
+			case e.Err == nil:
 				s.failures, s.retry = 0, time.Time{}
 			case mend:
 				s.failures++
 				s.retry = time.Now().Add(mendBackoff.After(s.failures))
 			}
-			s.saw(err == nil)
+			s.saw(e)
 		},
 	}
 }
@@ -136,7 +138,11 @@ func (s *session) look(ctx context.Context, a pools.Attachment, mend bool) error
 }
 
 // saw takes over whether the session carries I/O, and reports a change.
-func (s *session) saw(up bool) {
+func (s *session) saw(e *actors.Outcome) {
+	if e.NotBegun {
+		return
+	}
+	up := e.Err == nil
 	changed := s.up != up || !s.seen
 	s.up, s.seen = up, true
 	if !changed {

@@ -13,6 +13,7 @@ import (
 // subject is a volume that is being changed or measured.
 type subject struct {
 	*environment
+	actors.Simple
 	volume string
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/lifespan"
@@ -141,25 +139,22 @@ func (r *retention) detach(by volume.ID) (source volume.Place, ok bool) {
 }
 
 // prolong keeps the volume for a last grace from now on, if it is retained, but not beyond what attaching may
-// keep it. An operation that runs works on a copy of what is known, so that it waits for its end.
-func (v *volumeActor) prolong(c actor.Context, m *messages.ProlongVolume) {
+// keep it.
+func (v *subject) prolong(m *messages.ProlongVolume) *actors.Operation {
 	switch phase := volume.PhaseOf(v.record); {
-	case v.running != nil:
-		if !v.defers(m) {
-			m.Fail(errBusy(v.id))
-		}
 	case phase != volume.Retained || v.deletes():
 		m.Send(struct{}{}, nil) // its pod is back
 	default:
 		next := prolonged(*v.record, time.Now(), v.ReleaseGrace, v.mostAttached(*v.record))
 		if next.Lifespan == v.record.Lifespan && next.Hold == v.record.Hold {
 			m.Send(struct{}{}, nil)
-			return
+			return nil
 		}
-		op := rewriting("prolong", m, m.Reply, func(t *task) error { return t.save(next) })
-		op.beside = true
-		v.start(c, op)
+		op := v.rewrite("prolong", m, func(t *task) error { return t.save(next) })
+		op.Beside = true
+		return op
 	}
+	return nil
 }
 
 // prolonged returns the record of a retained volume that is kept for at least the grace from now on, if that

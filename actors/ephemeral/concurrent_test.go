@@ -86,7 +86,7 @@ func TestPublishAsADeletionEnds(t *testing.T) {
 		var armed atomic.Bool
 		h.more = []actor.ReceiverMiddleware{func(next actor.ReceiverFunc) actor.ReceiverFunc {
 			return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
-				if _, ok := e.Message.(*finished); ok && armed.CompareAndSwap(true, false) {
+				if isEnd(e.Message) && armed.CompareAndSwap(true, false) {
 					p := h.publication()
 					publish := &messages.PublishVolume{Routing: messages.Routing{ID: p.ID}, Publication: p}
 					publish.Prepare()

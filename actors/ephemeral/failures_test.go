@@ -1,6 +1,7 @@
 package ephemeral
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,9 @@ func failingAt(fails func(message any) bool) actor.ReceiverMiddleware {
 	}
 }
 
+// isEnd reports whether a message tells a volume's actor that its operation has ended.
+func isEnd(message any) bool { return fmt.Sprintf("%T", message) == "*actors.operationEnded" }
+
 func withFailingNode(t *testing.T, more actor.ReceiverMiddleware, test func(t *testing.T, h *testNode)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestNode(t)
@@ -45,7 +49,7 @@ func atEachFailure(t *testing.T, test func(t *testing.T, h *testNode, failed *at
 	t.Helper()
 	for name, picks := range map[string]func(any) bool{
 		"at the request": func(m any) bool { _, ok := m.(*messages.PublishVolume); return ok },
-		"at the outcome": func(m any) bool { _, ok := m.(*finished); return ok },
+		"at the outcome": isEnd,
 		"at the start":   func(m any) bool { _, ok := m.(*actor.Started); return ok },
 	} {
 		t.Run(name, func(t *testing.T) {

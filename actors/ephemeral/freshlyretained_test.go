@@ -153,15 +153,11 @@ func TestNotListedWhileAPublishIsOnItsWay(t *testing.T) {
 		late := &messages.PublishVolume{}
 		h.more = []actor.ReceiverMiddleware{func(next actor.ReceiverFunc) actor.ReceiverFunc {
 			return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
-				switch envelope.Message.(type) {
-				case *messages.PublishVolume:
-					if envelope.Message == late {
-						return // its actor has not got it yet
-					}
-				case *finished:
-					if late.ID != "" { // the unpublish has ended, which the actor is about to say
-						h.node.Root.Send(h.node.Supervisor(), late)
-					}
+				switch {
+				case envelope.Message == late:
+					return // its actor has not got it yet
+				case isEnd(envelope.Message) && late.ID != "": // the unpublish has ended, which the actor is about to say
+					h.node.Root.Send(h.node.Supervisor(), late)
 				}
 				next(c, envelope)
 			}

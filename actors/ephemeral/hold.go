@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/lifespan"
@@ -133,18 +131,9 @@ func (v *volumes) hold(m *messages.HoldVolume) (done bool) {
 	return true
 }
 
-// hold changes the hold of the volume, if it is retained. An operation that runs works on a copy of
-// what is known, so that it waits for its end.
-func (v *volumeActor) hold(c actor.Context, m *messages.HoldVolume) {
+// hold returns the operation that changes the hold of the volume, if it is retained.
+func (v *subject) hold(m *messages.HoldVolume) *actors.Operation {
 	switch phase := volume.PhaseOf(v.record); {
-	case !m.Deadline.IsZero() && !time.Now().Before(m.Deadline):
-		m.Fail(context.DeadlineExceeded)
-	case v.running != nil && v.running.deletes:
-		m.Fail(errGoing(v.id))
-	case v.running != nil:
-		if !v.defers(m) {
-			m.Fail(errBusy(v.id))
-		}
 	case v.record == nil:
 		m.Fail(errNotFound(v.id))
 	case phase.Live():
@@ -155,10 +144,11 @@ func (v *volumeActor) hold(c actor.Context, m *messages.HoldVolume) {
 		next := held(*v.record, m, time.Now(), v.ReleaseGrace)
 		if next.Hold == v.record.Hold {
 			m.Send(struct{}{}, nil)
-			return
+			return nil
 		}
-		v.rewrite(c, "hold", m, m.Reply, func(t *task) error { return t.save(next) })
+		return v.rewrite("hold", m, func(t *task) error { return t.save(next) })
 	}
+	return nil
 }
 
 // held returns the record of a retained volume after a request. The release of a volume

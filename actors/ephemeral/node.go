@@ -3,8 +3,8 @@
 //
 //   - volumes, which owns the index of all volumes in the supervisor's turn. Its retention lets the retained ones
 //     go, and next decides which goes next; its leases are what readers hold;
-//   - one volume actor for each volume that is mounted or changing, which carries out one operation
-//     at a time (task: publish, unpublish, delete);
+//   - one actor of the kit for each volume that is mounted or changing. What it does is subject, which plans
+//     operations, one at a time; task is one that runs (publish, unpublish, delete);
 //   - the disk actor, which erases what lies in the trash and measures the file system;
 //   - the sizes actor, which measures how much space the retained volumes take;
 //   - watch, which looks for pods that the kubelet forgot and for data directories without a record.
@@ -156,7 +156,9 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	system, calls := actors.NewSystem(cfg.Log, cfg.Threads), pace.NewCalls()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n := &Node{System: system, cancel: func() { cancel(actors.ErrStopping) }, env: &environment{
-		System: system, Config: cfg, ctx: ctx, mounts: newMountTable(cfg.Bindings, system.Fail), diskActor: system.Single(diskName),
+		System: system, Config: cfg, ctx: ctx,
+		subjects: &actors.Subjects{System: system, Context: ctx, Aside: isAside},
+		mounts:   newMountTable(cfg.Bindings, system.Fail), diskActor: system.Single(diskName),
 		turns:   pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
 		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), audit: newAudit(cfg), clock: found.clock,
 	}}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -47,13 +45,11 @@ func outcomeNews(m *messages.EndVolume) news {
 }
 
 // end takes over how the pod ended.
-func (v *volumeActor) end(c actor.Context, m *messages.EndVolume) {
-	n := outcomeNews(m)
-	n.record = func() {
+func (v *subject) end(m *messages.EndVolume) *actors.Operation {
+	return v.learn(outcomeNews(m), func() *actors.Operation {
 		next := withOutcome(*v.record, m.Outcome, time.Now(), v.ReleaseGrace)
-		v.rewrite(c, "end", m, m.Reply, func(t *task) error { return t.end(next) })
-	}
-	v.learn(c, n)
+		return v.rewrite("end", m, func(t *task) error { return t.end(next) })
+	})
 }
 
 // end records how the pod of a retained volume ended.

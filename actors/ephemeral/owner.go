@@ -3,9 +3,6 @@ package ephemeral
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -66,8 +63,6 @@ type news struct {
 	reply messages.Reply[struct{}]
 	// learn returns the record with that, and whether it was news.
 	learn func(volume.Record) (learned volume.Record, changed bool)
-	// record makes what a retained volume learned durable.
-	record func()
 }
 
 // learn answers for a volume that sleeps and has nothing to learn. Otherwise the volume's actor does.
@@ -92,25 +87,16 @@ func (v *volumes) learn(n news) (done bool) {
 	return !changed
 }
 
-// learn takes over what a source says. An operation that runs works on a copy of what is known, so that
-// it waits for its end.
-func (v *volumeActor) learn(c actor.Context, n news) {
-	deadline := n.Route().Deadline
+// learn takes over what a source says. It returns the operation that makes durable what a retained volume has learned,
+// which is what record returns.
+func (v *subject) learn(n news, record func() *actors.Operation) *actors.Operation {
 	switch {
-	case !deadline.IsZero() && !time.Now().Before(deadline):
-		n.Fail(context.DeadlineExceeded)
-		return
-	case v.running != nil:
-		if !v.defers(n.Request) {
-			n.Fail(errBusy(v.id))
-		}
-		return
 	case v.record == nil || v.record.Pod != n.pod:
 		n.Fail(errOtherPod(n.Route().ID, n.pod))
-		return
+		return nil
 	case v.deletes():
 		n.Fail(errBeingDeleted(n.Route().ID))
-		return
+		return nil
 	}
 	learned, changed := n.learn(*v.record)
 	switch {
@@ -118,11 +104,12 @@ func (v *volumeActor) learn(c actor.Context, n news) {
 		n.reply.Send(struct{}{}, nil)
 	case v.record.Phase.Live():
 		v.record = &learned
-		v.tell(c)
+		v.tell()
 		n.reply.Send(struct{}{}, nil)
 	default:
-		n.record()
+		return record()
 	}
+	return nil
 }
 
 // ownerNews is what an OwnVolume says.
@@ -135,10 +122,10 @@ func ownerNews(m *messages.OwnVolume) news {
 }
 
 // own takes over whose the volume is.
-func (v *volumeActor) own(c actor.Context, m *messages.OwnVolume) {
-	n := ownerNews(m)
-	n.record = func() { v.rewrite(c, "own", m, m.Reply, func(t *task) error { return t.own(m.Owner) }) }
-	v.learn(c, n)
+func (v *subject) own(m *messages.OwnVolume) *actors.Operation {
+	return v.learn(ownerNews(m), func() *actors.Operation {
+		return v.rewrite("own", m, func(t *task) error { return t.own(m.Owner) })
+	})
 }
 
 // own records whose a retained volume is. Nothing else of it changes.
@@ -150,7 +137,7 @@ func (t *task) own(said volume.Owner) error {
 
 // tellPublished calls Config.Published after a publish, unless the volume was published with the
 // same names before.
-func (v *volumeActor) tellPublished(before *volume.Record) {
+func (v *subject) tellPublished(before *volume.Record) {
 	if v.Published == nil || v.record == nil || v.record.Owner.Verdict != volume.Unasked {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
@@ -32,7 +33,7 @@ func TestOwnersTakeNoPlaceOfCalls(t *testing.T) {
 			withNode(t, func(t *testing.T, h *testNode) {
 				h.retain()
 				release := h.holdCommit(1)
-				const flood = 2 * maxDeferred
+				const flood = 2 * actors.MaxCallers
 				owned, called := make(chan error, flood), make(chan error, 1)
 				for range flood {
 					go func() { owned <- h.node.Own(t.Context(), testID, testPod, nightly) }()
@@ -53,8 +54,8 @@ func TestOwnersTakeNoPlaceOfCalls(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if kept != 1+maxAsides {
-					t.Errorf("%d are kept, want the first one and %d that waited", kept, maxAsides)
+				if kept != 1+actors.MaxAsides {
+					t.Errorf("%d are kept, want the first one and %d that waited", kept, actors.MaxAsides)
 				}
 			})
 		})

@@ -3,9 +3,6 @@ package ephemeral
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -62,15 +59,10 @@ func (v *volumes) purge(m *messages.PurgeVolume) (done bool) {
 	return true
 }
 
-// purge deletes the volume for a person, if it is retained. A deletion that runs does for all who
-// ask.
-func (v *volumeActor) purge(c actor.Context, m *messages.PurgeVolume) {
+// purge returns the operation that deletes the volume for a person, if it is retained.
+func (v *subject) purge(m *messages.PurgeVolume) *actors.Operation {
 	switch phase := volume.PhaseOf(v.record); {
-	case !m.Deadline.IsZero() && !time.Now().Before(m.Deadline):
-		m.Fail(context.DeadlineExceeded)
-	case v.running != nil && v.running.deletes:
-		v.running.waiting = append(v.running.waiting, m.Reply)
-	case v.running != nil, phase.Live():
+	case phase.Live():
 		m.Fail(errInUse(v.id))
 	case phase == volume.Unknown:
 		m.Fail(errNotFound(v.id))
@@ -78,7 +70,7 @@ func (v *volumeActor) purge(c actor.Context, m *messages.PurgeVolume) {
 		v.deletionOrdered = phase == volume.Retained
 		v.deletion = deletion{reason: volume.Purged, factor: 1, by: m.By, why: m.Why}
 		v.deletionFailed, v.deletionTries = nil, 0
-		v.start(c, &operation{name: "delete", origin: m.Origin, run: (*task).delete, deletes: true,
-			waiting: []messages.Reply[struct{}]{m.Reply}})
+		return v.delete(m.Origin)
 	}
+	return nil
 }

@@ -39,6 +39,8 @@ type environment struct {
 	Config
 	// ctx ends when the daemon stops: long operations give up then.
 	ctx context.Context
+	// subjects is what the actors of all volumes have in common.
+	subjects *actors.Subjects
 	// mounts is for doubtful cases and for deletions, not for each call.
 	mounts *mountTable
 	// diskActor is the address of the disk actor.

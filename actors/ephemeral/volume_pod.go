@@ -3,8 +3,7 @@ package ephemeral
 import (
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/messages"
@@ -12,14 +11,14 @@ import (
 
 // lookForPod looks into whether the kubelet has left the volume behind without an unpublish: its pod directory
 // has been gone for the grace time, or the volume has been mounted nowhere for as long. A kubelet may be about
-// to publish it again, hence the grace time.
-func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
-	if v.record == nil || !v.record.Phase.Live() || v.running != nil {
-		return
+// to publish it again, hence the grace time. It returns the operation that takes the volume over.
+func (v *subject) lookForPod(m *messages.PodsSeen) *actors.Operation {
+	if v.record == nil || !v.record.Phase.Live() {
+		return nil
 	}
 	names := kubelet.PodsOf(v.PodsDir, v.record)
 	if len(names) == 0 {
-		return
+		return nil
 	}
 	there := false
 	for _, name := range names {
@@ -35,14 +34,15 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 			v.doubt(false)
 		}
 	}
-	if last {
-		v.absentSince, v.nowhereSince = time.Time{}, time.Time{}
-		v.start(c, &operation{name: "abandon", run: (*task).abandon})
+	if !last {
+		return nil
 	}
+	v.absentSince, v.nowhereSince = time.Time{}, time.Time{}
+	return v.change(operation{name: "abandon", run: (*task).abandon})
 }
 
 // longGone reports whether something has been gone for the grace time.
-func (v *volumeActor) longGone(since *time.Time, gone bool, now time.Time) bool {
+func (v *subject) longGone(since *time.Time, gone bool, now time.Time) bool {
 	switch {
 	case !gone:
 		*since = time.Time{}
@@ -54,7 +54,7 @@ func (v *volumeActor) longGone(since *time.Time, gone bool, now time.Time) bool 
 }
 
 // doubt says once that nothing reports whether the volume's pod will come back, as long as that is so.
-func (v *volumeActor) doubt(doubted bool) {
+func (v *subject) doubt(doubted bool) {
 	if doubted == v.doubted {
 		return
 	}

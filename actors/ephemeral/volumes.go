@@ -99,11 +99,13 @@ func (v *volumes) Stop() {
 
 // Props describes a volume's actor.
 func (v *volumes) Props(id volume.ID, state any) *actor.Props {
-	return volumeProps(v.environment, id, state.(resting), v.more...)
+	was := state.(resting)
+	s := &subject{environment: v.environment, id: id, record: was.record, recorded: was.record, size: was.size}
+	return v.subjects.Props(id, "volume "+string(id), s, v.more...)
 }
 
 // Idle notes that the deletion of a volume, if there was one, has ended.
-func (v *volumes) Idle(id volume.ID, state any) {
+func (v *volumes) Idle(id volume.ID, state any, _ bool) {
 	left, ok := state.(resting)
 	v.retention.ended(id, ok && left.record == nil)
 }

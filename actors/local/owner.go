@@ -31,7 +31,7 @@ type environment struct {
 func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
 	e := &environment{System: system, Config: cfg, ctx: ctx, keeper: system.Single(keeperName)}
 	e.subjects = actors.Subjects{
-		Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Patience: cfg.Patience,
+		System: system, Context: ctx, Longest: longestOperation, Patience: cfg.Patience,
 		Impatient: volume.ErrBusy, Ended: cfg.Metrics.LocalOperation,
 	}
 	return e
@@ -75,7 +75,7 @@ func (o *owner) Props(id volume.ID, state any) *actor.Props {
 }
 
 // Idle has nothing to note.
-func (o *owner) Idle(volume.ID, any) {}
+func (o *owner) Idle(volume.ID, any, bool) {}
 
 // Sleep has nothing to keep.
 func (o *owner) Sleep(volume.ID, any) {}

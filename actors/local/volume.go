@@ -17,6 +17,7 @@ import (
 // subject is a volume or a snapshot that is being changed, or a volume that is being measured.
 type subject struct {
 	*environment
+	actors.Simple
 	kind, volume string
 	// unfinished is the pool in which something may be unfinished.
 	unfinished string

@@ -137,8 +137,8 @@ func (o *owner) Props(id volume.ID, _ any) *actor.Props {
 }
 
 // Idle forgets what was admitted for an actor that has done all that it was asked.
-func (o *owner) Idle(id volume.ID, state any) {
-	if received, ok := state.(actors.Resting); ok && uint64(received) == o.supervisor.Sent(id) {
+func (o *owner) Idle(id volume.ID, _ any, all bool) {
+	if all {
 		o.admission.End(id)
 	}
 }

@@ -137,7 +137,7 @@ func New(ctx context.Context, system *actors.System, cfg Config) *Environment {
 		VolumeNamers: newVolumeNamers(cfg.drivers()...), SnapshotNamers: newSnapshotNamers(cfg.drivers()...),
 		BoundNamers: newBoundNamers(cfg.drivers()...),
 		Subjects: &actors.Subjects{
-			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: LongestOperation, Ended: cfg.Metrics.OperationEnded,
+			System: system, Context: ctx, Longest: LongestOperation, Ended: cfg.Metrics.OperationEnded,
 		},
 	}
 }

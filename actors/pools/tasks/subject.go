@@ -15,6 +15,7 @@ import (
 // operation begins by reading it.
 type subject struct {
 	*env.Environment
+	actors.Simple
 	// kind and name are those of the ID.
 	kind, name string
 }
