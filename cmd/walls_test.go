@@ -45,7 +45,7 @@ var programs = []wall{
 		"cmd/kubectl-katbox", "internal/model", "internal/lib", "internal/cli", "internal/plugin",
 	}, []string{"internal/lib/kernel"}, []string{
 		"k8s.io/api/", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/cli-runtime", "sigs.k8s.io/controller-runtime",
-		"github.com/spf13/cobra", "github.com/prometheus/client_golang", "google.golang.org/grpc",
+		"github.com/prometheus/client_golang", "google.golang.org/grpc",
 	}},
 }
 

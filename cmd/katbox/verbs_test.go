@@ -25,7 +25,7 @@ func TestVerbsAndDaemonAreOneProgram(t *testing.T) {
 		{[]string{"--help"}, 0, "lists retained volumes", ""},
 		{[]string{"cp", "--help"}, 0, "katbox cp TARGET[:PATH] DEST\n", ""},
 		{[]string{"ls", "--socket", missing}, 1, "", "katbox ls: there is no admin socket " + missing},
-		{[]string{"list"}, 2, "", "katbox: there is no verb list; see katbox help\n"},
+		{[]string{"list"}, 2, "", "katbox: there is no verb list; did you mean ls? see katbox help\n"},
 		{[]string{}, 1, "", "katbox: --nodeid is missing"},
 		{[]string{"--nodeid", "n", "ls"}, 1, "", `katbox: unexpected argument "ls"`},
 	} {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
@@ -15,20 +15,17 @@ import (
 	"github.com/katbox/katbox/internal/plugin/cluster"
 )
 
-func checkVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:    "check",
-		Summary: "says whether you can list, read, keep and delete retained volumes, and what to do if not",
-		Notes: `Each line begins with ok, with failed for what does not work, or with denied for a right that you do not have.
-The line says what to do. Exit code 1 says that one has failed, or that you may not list, read or delete.
-
-Examples:
-  kubectl katbox check          in the namespace
+func checkVerb(conn *connection) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "says whether you can list, read, keep and delete retained volumes, and what to do if not",
+		Args:  verbs.Arguments(0, 0),
+		Long: `Each line begins with ok, with failed for what does not work, or with denied for a right that you do not have.
+The line says what to do. Exit code 1 says that one has failed, or that you may not list, read or delete.`,
+		Example: `  kubectl katbox check          in the namespace
   kubectl katbox check -A       in all namespaces
   kubectl katbox check --as eve what another user may do, if you may impersonate`,
-		Define: inCluster(func(*pflag.FlagSet) action {
-			return func(ctx context.Context, s *session, _ []string) error { return (&check{session: s}).run(ctx) }
-		}),
+		RunE: inCluster(conn, func(ctx context.Context, s *session, _ []string) error { return (&check{session: s}).run(ctx) }),
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
@@ -17,36 +19,37 @@ const entriesAtOnce = 10_000
 
 // paths offers what is in the directory that the word names so far, of the newest volume that the target
 // matches: which one is meant, the command itself asks. contents says that the verb reads what it is given.
-func (c *completion) paths(ctx context.Context, contents bool) {
-	head, path, _ := strings.Cut(c.word, ":")
+func (c *connection) paths(verb *cobra.Command, word string, contents bool) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const nothing = cobra.ShellCompDirectiveNoFileComp
+	head, path, _ := strings.Cut(word, ":")
 	t, err := parseTarget(head)
 	if err != nil {
-		return
+		return nil, nothing
 	}
-	// Behind one more colon a path is percent-encoded. So are offered there the names that offer refuses.
+	// Behind one more colon a path is percent-encoded. So are offered there the names that add refuses.
 	encoded := strings.HasPrefix(path, ":")
 	above := path[:max(strings.LastIndexByte(path, '/')+1, len(path)-len(strings.TrimPrefix(path, ":")))]
 	ref, err := verbs.ParsePath(above)
 	if err != nil {
-		return
+		return nil, nothing
 	}
-	client, namespace, err := c.connection().open()
+	client, namespace, err := c.open()
 	if err != nil {
-		return
+		return nil, nothing
 	}
 	s := &session{Session: &verbs.Session{Stderr: io.Discard}, client: client, namespace: namespace, warned: map[string]bool{}}
-	v, found := c.newest(ctx, s, t)
+	v, found := newest(verb, s, t)
 	if !found {
-		return
+		return nil, nothing
 	}
-	c.directive = noFiles | noSpace
-	_ = eachEntry(ctx, client, v, ref, func(entry api.Entry) bool {
+	o := offersFor(word)
+	_ = eachEntry(verb.Context(), client, v, ref, func(entry api.Entry) bool {
 		path, err := paths.ParseRef(entry.Ref)
 		name, part := path.Base(), path.Base()
 		if encoded {
 			part = entry.Ref[strings.LastIndexByte(entry.Ref, '/')+1:]
 		}
-		typed := c.word[len(head)+1+len(above):]
+		typed := word[len(head)+1+len(above):]
 		switch {
 		case err != nil || contents && entry.Type != api.Directory && entry.Type != api.File:
 			return true
@@ -57,19 +60,20 @@ func (c *completion) paths(ctx context.Context, contents bool) {
 		case entry.Type == api.Directory:
 			part += "/"
 		}
-		return c.offer(head+":"+above+part, "")
+		return o.add(head+":"+above+part, "")
 	}) // what came until an error is offered
-	if len(c.candidates) == 1 && !strings.HasSuffix(c.candidates[0], "/") {
-		c.directive = noFiles
+	if len(o.candidates) == 1 && !strings.HasSuffix(o.candidates[0], "/") {
+		return o.candidates, cobra.ShellCompDirectiveNoFileComp
 	}
+	return o.candidates, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // newest returns the volume that a target matches, or the newest of them.
-func (c *completion) newest(ctx context.Context, s *session, t target) (v resource.RetainedVolume, found bool) {
+func newest(verb *cobra.Command, s *session, t target) (v resource.RetainedVolume, found bool) {
 	var chosen choice
-	chosen.volume, _ = c.flags.GetString("volume") // a verb that has no such flag has all volumes
-	chosen.selector, _ = c.flags.GetString("selector")
-	_, err := chosen.each(ctx, s, t, func(item resource.RetainedVolume) error {
+	chosen.volume, _ = verb.Flags().GetString("volume") // a verb that has no such flag has all volumes
+	chosen.selector, _ = verb.Flags().GetString("selector")
+	_, err := chosen.each(verb.Context(), s, t, func(item resource.RetainedVolume) error {
 		v, found = item, true
 		return cluster.ErrEnough
 	})

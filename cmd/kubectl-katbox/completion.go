@@ -1,62 +1,64 @@
 package main
 
 import (
-	"context"
 	_ "embed" // for what kubectl calls
 	"fmt"
-	"maps"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 )
 
-// completionName is the name of the verb.
-const completionName = "completion"
+// shells are those that cobra has scripts for.
+var shells = []string{"bash", "fish", "powershell", "zsh"}
 
-func completionVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      completionName,
-		Arguments: "[bash | zsh | fish]",
-		Summary:   "makes the Tab key work behind kubectl katbox",
-		Most:      1,
-		Notes: `kubectl completes behind its plugins by a program kubectl_complete-katbox, which --install writes beside this one. The
-completion of kubectl itself has to be there. The scripts are for those who type kubectl-katbox.
-
-Examples:
-  kubectl katbox completion --install                     for kubectl katbox, in all shells
+func completionVerb() *cobra.Command {
+	var install bool
+	verb := &cobra.Command{
+		Use:       "completion [SHELL]",
+		Short:     "makes the Tab key work behind kubectl katbox",
+		Args:      verbs.Arguments(0, 1),
+		ValidArgs: shells,
+		Long: `kubectl completes behind its plugins by a program kubectl_complete-katbox, which --install writes beside this one. The
+completion of kubectl itself has to be there. The script of a SHELL (bash, fish, powershell or zsh) is for those who type
+kubectl-katbox; that of bash needs the package bash-completion, as kubectl's own does.`,
+		Example: `  kubectl katbox completion --install                     for kubectl katbox, in all shells
   source <(kubectl katbox completion bash)                for kubectl-katbox in bash
   kubectl katbox completion zsh > "${fpath[1]}/_kubectl-katbox"
-  kubectl katbox completion fish > ~/.config/fish/completions/kubectl-katbox.fish`,
-		Define: func(flags *pflag.FlagSet) verbs.Action {
-			install := flags.Bool("install", false, "write kubectl_complete-katbox beside this program")
-			return func(_ context.Context, s *verbs.Session, args []string) error {
-				switch {
-				case *install && len(args) > 0:
-					return verbs.WrongUsage("--install is for all shells: give no %s", verbs.Quoted(args[0]))
-				case *install:
-					return installCompletion(s)
-				case len(args) == 0:
-					return verbs.WrongUsage("name a shell (%s), or give --install", strings.Join(shellNames(), ", "))
-				}
-				script, ok := scripts[args[0]]
-				if !ok {
-					return verbs.WrongUsage("there is no completion for %s: choose one of %s", verbs.Quoted(args[0]), strings.Join(shellNames(), ", "))
-				}
-				_, err := fmt.Fprint(s.Stdout, script)
-				return err
+  kubectl katbox completion fish > ~/.config/fish/completions/kubectl-katbox.fish
+  kubectl katbox completion powershell | Out-String | Invoke-Expression`,
+		RunE: func(verb *cobra.Command, args []string) error {
+			root, stdout := verb.Root(), verb.OutOrStdout()
+			switch {
+			case install && len(args) > 0:
+				return verbs.WrongUsage("--install is for all shells: give no %s", verbs.Quoted(args[0]))
+			case install:
+				return installCompletion(verb.ErrOrStderr())
+			case len(args) == 0:
+				return verbs.WrongUsage("name a shell (%s), or give --install", strings.Join(shells, ", "))
 			}
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(stdout, true)
+			case "fish":
+				return root.GenFishCompletion(stdout, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(stdout)
+			case "zsh":
+				return root.GenZshCompletion(stdout)
+			}
+			return verbs.WrongUsage("there is no completion for %s: choose one of %s", verbs.Quoted(args[0]), strings.Join(shells, ", "))
 		},
 	}
+	verb.Flags().BoolVar(&install, "install", false, "write kubectl_complete-katbox beside this program")
+	return verb
 }
-
-func shellNames() []string { return slices.Sorted(maps.Keys(scripts)) }
 
 // What kubectl calls for completion. The archives for users have the first as well.
 var (
@@ -67,7 +69,7 @@ var (
 )
 
 // installCompletion writes the program that kubectl calls.
-func installCompletion(s *verbs.Session) error {
+func installCompletion(stderr io.Writer) error {
 	dir, onPath, err := home()
 	if err != nil {
 		return err
@@ -84,9 +86,9 @@ func installCompletion(s *verbs.Session) error {
 	if err := os.Chmod(path, 0o755); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Stderr, "wrote %s: kubectl katbox completes with the Tab key where kubectl does\n", verbs.Quoted(path))
+	fmt.Fprintf(stderr, "wrote %s: kubectl katbox completes with the Tab key where kubectl does\n", verbs.Quoted(path))
 	if !onPath {
-		fmt.Fprintf(s.Stderr, "Warning: %s is not on PATH, and kubectl finds plugins and their completion there alone\n", verbs.Quoted(dir))
+		fmt.Fprintf(stderr, "Warning: %s is not on PATH, and kubectl finds plugins and their completion there alone\n", verbs.Quoted(dir))
 	}
 	return nil
 }
@@ -102,77 +104,4 @@ func home() (dir string, onPath bool, err error) {
 		return "", false, fmt.Errorf("find where this program is: %w", err)
 	}
 	return filepath.Dir(self), false, nil
-}
-
-// scripts are what shells read. Each asks the program with the words of the command line, and drops the
-// directive in the last line, except whether files are offered.
-var scripts = map[string]string{
-	"bash": `# Completion of kubectl-katbox for bash.
-_kubectl_katbox() {
-	local cur=${COMP_LINE:0:COMP_POINT} line directive
-	local -a words
-	read -ra words <<<"$cur"
-	[[ $cur == *' ' ]] && words+=('')
-	local last=${words[${#words[@]} - 1]}
-	COMPREPLY=()
-	while IFS= read -r line; do
-		if [[ $line == :* ]]; then
-			directive=${line#:}
-		else
-			COMPREPLY+=("${line%%$'\t'*}")
-		fi
-	done < <(kubectl-katbox ` + completeVerb + ` "${words[@]:1}" 2>/dev/null)
-	# bash may break words at colons and equal signs, and replaces the last part alone.
-	local breaks=${COMP_WORDBREAKS//[^:=]/} part=$last
-	[[ $breaks ]] && part=${last##*[$breaks]}
-	local keep=${last%"$part"} i
-	for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$keep"}; done
-	((directive & 2)) && compopt -o nospace
-	((directive & 4)) || compopt -o default
-}
-complete -F _kubectl_katbox kubectl-katbox
-`,
-	"zsh": `#compdef kubectl-katbox
-# Completion of kubectl-katbox for zsh.
-_kubectl_katbox() {
-	local line directive=0
-	local -a found shown
-	while IFS= read -r line; do
-		if [[ $line == :* ]]; then
-			directive=${line#:}
-		else
-			found+=("${line%%$'\t'*}")
-			shown+=("${line/$'\t'/  -- }")
-		fi
-	done < <(kubectl-katbox ` + completeVerb + ` "${(@)words[2,CURRENT]}" 2>/dev/null)
-	if ((${#found})); then
-		if ((directive & 2)); then
-			compadd -S '' -l -d shown -a found
-		else
-			compadd -l -d shown -a found
-		fi
-	elif ! ((directive & 4)); then
-		_files
-	fi
-}
-if [[ $funcstack[1] == _kubectl_katbox || $funcstack[1] == _kubectl-katbox ]]; then
-	_kubectl_katbox "$@"
-else
-	compdef _kubectl_katbox kubectl-katbox
-fi
-`,
-	"fish": `# Completion of kubectl-katbox for fish.
-function __kubectl_katbox
-	set -l words (commandline -opc) (commandline -ct)
-	set -l found (kubectl-katbox ` + completeVerb + ` $words[2..-1] 2>/dev/null)
-	set -l directive (string replace ':' '' -- $found[-1])
-	for line in $found[1..-2]
-		echo $line
-	end
-	if test "$directive" = 0
-		__fish_complete_path (commandline -ct)
-	end
-end
-complete -c kubectl-katbox -f -a '(__kubectl_katbox)'
-`,
 }

@@ -62,8 +62,13 @@ func TestComplete(t *testing.T) {
 		{"rm web-0 _", nil, true, "4"},
 		{"rm web-0:", nil, true, "4"},
 		{"check _", nil, true, "4"},
-		{"completion _", []string{"bash", "fish", "zsh"}, true, "4"},
-		{"unknown _", []string{"list", "rm"}, false, "4"},
+		{"debug --dry-run _", []string{"client", "none"}, true, "4"},
+		{"stat -o _", []string{"json"}, true, "4"},
+		{"tail -n e", []string{"etl"}, true, "4"},
+		{"tail --namespace e", []string{"etl"}, true, "4"},
+		{"completion _", []string{"bash", "fish", "powershell", "zsh"}, true, "4"},
+		{"help st", []string{"stat"}, true, "4"},
+		{"unknown _", nil, true, "4"},
 	} {
 		words := strings.Fields(row.words)
 		for i := range words {
@@ -174,7 +179,7 @@ func TestCompleteWithoutACluster(t *testing.T) {
 	}
 	var out strings.Builder
 	code := run(t.Context(), []string{"kubectl-katbox", "__complete"}, strings.NewReader(""), &out, &out)
-	if code != 0 || !strings.HasPrefix(out.String(), "list\t") {
+	if code != 0 || !strings.Contains(out.String(), "\nlist\t") {
 		t.Errorf("without words: code %d, %q", code, out.String())
 	}
 }
@@ -182,9 +187,11 @@ func TestCompleteWithoutACluster(t *testing.T) {
 // TestCompletionScripts are such that their shells can read them.
 func TestCompletionScripts(t *testing.T) {
 	u := user{t: t}
-	for shell, check := range map[string][]string{"bash": {"-n"}, "zsh": {"-n"}, "fish": {"--no-execute"}} {
+	for shell, check := range map[string][]string{
+		"bash": {"-n"}, "zsh": {"-n"}, "fish": {"--no-execute"}, "powershell": {"-NoProfile", "-Command", "-"},
+	} {
 		code, script, stderr := u.run("completion", shell)
-		if code != 0 || !strings.Contains(script, "kubectl-katbox __complete") {
+		if code != 0 || !strings.Contains(script, " __complete ") {
 			t.Errorf("%s: code %d, %q", shell, code, stderr)
 		}
 		path, err := exec.LookPath(shell)
@@ -202,22 +209,34 @@ func TestCompletionScripts(t *testing.T) {
 	u.wantFailure(verbs.CodeUsage, []string{"--install is for all shells"}, "completion", "--install", "bash")
 }
 
-// TestCompletionInBash: what bash puts into the command line behind what it takes for a word.
+// TestCompletionInBash: what bash puts into the command line behind what it takes for a word, also where a path has a colon.
 func TestCompletionInBash(t *testing.T) {
+	const helpers = "/usr/share/bash-completion/bash_completion"
+	if _, err := os.Stat(helpers); err != nil {
+		t.Skip("this machine lacks bash-completion:", err)
+	}
 	_, script, _ := user{t: t}.run("completion", "bash")
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "kubectl-katbox"), []byte(`#!/bin/sh
-printf '%s\n' web-0:12:00.log web-0:12:out/ "web-0:12:$#	what it is" :6
+echo "$*" >>"$ASKED"
+printf '%s\n' web-0:12:00.log web-0:12:out/ :6
 `), 0o755), os.WriteFile(filepath.Join(dir, "script"), []byte(script), 0o600))
 	for breaks, want := range map[string]string{
-		` "'><=;|&(:`: "00.log\nout/\n3\n", ` "'><;|&(`: "web-0:12:00.log\nweb-0:12:out/\nweb-0:12:3\n",
+		` "'><=;|&(:`: "00.log\nout/\n", ` "'><;|&(`: "web-0:12:00.log\nweb-0:12:out/\n",
 	} {
-		cmd := exec.Command("bash", "-c", `compopt() { echo "$@" >&2; }; source "$1"
-COMP_WORDBREAKS=$2 COMP_LINE="kubectl-katbox cat web-0:12:x" COMP_POINT=28
-_kubectl_katbox; printf '%s\n' "${COMPREPLY[@]}"`, "bash", filepath.Join(dir, "script"), breaks)
-		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+		asked := filepath.Join(t.TempDir(), "asked")
+		// A shell's words are those between the characters that break them.
+		cmd := exec.Command("bash", "-c", `source "$1"; source "$2"
+COMP_WORDBREAKS=$3 COMP_LINE="kubectl-katbox cat web-0:12:" COMP_POINT=28 COMP_TYPE=9
+COMP_WORDS=(kubectl-katbox cat web-0:12:) COMP_CWORD=2
+[[ $3 != *:* ]] || COMP_WORDS=(kubectl-katbox cat web-0 : 12 :) COMP_CWORD=5
+__start_kubectl-katbox; printf '%s\n' "${COMPREPLY[@]}"`, "bash", helpers, filepath.Join(dir, "script"), breaks)
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "ASKED="+asked)
 		if said, err := cmd.Output(); err != nil || string(said) != want {
 			t.Errorf("%s: %v, %q, want %q", breaks, err, said, want)
+		}
+		if text, err := os.ReadFile(asked); err != nil || string(text) != "__complete cat web-0:12:\n" {
+			t.Errorf("%s: the program was asked %q, %v", breaks, text, err)
 		}
 	}
 }

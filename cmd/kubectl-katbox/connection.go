@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
@@ -18,6 +19,8 @@ import (
 	"github.com/katbox/katbox/internal/plugin/cluster"
 )
 
+const allNamespaces = "all-namespaces"
+
 // connection is how the API server is reached: kubectl's flags, with kubectl's meaning.
 type connection struct {
 	overrides     clientcmd.ConfigOverrides
@@ -26,22 +29,30 @@ type connection struct {
 	flags         *pflag.FlagSet
 }
 
-// define adds the flags. A usage shows those that are in daily use; the others are as in kubectl.
-func (c *connection) define(flags *pflag.FlagSet) {
+// newConnection returns a connection with its flags.
+func newConnection() *connection {
+	c := &connection{flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+	c.flags.SortFlags = false
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	names.ContextOverrideFlags.Namespace.Description = "the namespace; without it that of the context"
-	if flags.ShorthandLookup(names.ContextOverrideFlags.Namespace.ShortName) != nil {
-		names.ContextOverrideFlags.Namespace.ShortName = "" // tail has -n for more
-		names.ContextOverrideFlags.Namespace.Description += "; -n NAME is short for it"
-	}
-	others := pflag.NewFlagSet("", pflag.ContinueOnError)
-	clientcmd.BindOverrideFlags(&c.overrides, others, names)
-	others.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig file to use")
-	others.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != clientcmd.FlagNamespace })
-	flags.AddFlagSet(others)
-	c.flags = others
-	flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "all namespaces")
+	clientcmd.BindOverrideFlags(&c.overrides, c.flags, names)
+	c.flags.StringVar(&c.kubeconfig, clientcmd.RecommendedConfigPathFlag, "", "the kubeconfig file to use")
+	c.flags.BoolVarP(&c.allNamespaces, allNamespaces, "A", false, "all namespaces")
+	return c
+}
+
+// hideRare leaves in the help those that are in daily use; the others are as in kubectl.
+func (c *connection) hideRare() {
+	c.flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != clientcmd.FlagNamespace && f.Name != allNamespaces })
+}
+
+// namespaceInFull returns --namespace for a verb that has -n for more.
+func (c *connection) namespaceInFull() *pflag.Flag {
+	flag := *c.flags.Lookup(clientcmd.FlagNamespace)
+	flag.Shorthand = ""
+	flag.Usage += "; -n NAME is short for it"
+	return &flag
 }
 
 // config returns the configuration that the flags select. It is read when it is needed.
@@ -124,20 +135,15 @@ type session struct {
 
 type action func(ctx context.Context, s *session, args []string) error
 
-// inCluster returns the Define of a verb that asks the Kubernetes API.
-func inCluster(define func(*pflag.FlagSet) action) func(*pflag.FlagSet) verbs.Action {
-	return func(flags *pflag.FlagSet) verbs.Action {
-		do := define(flags)
-		var c connection
-		c.define(flags)
-		return func(ctx context.Context, shared *verbs.Session, args []string) error {
-			s := &session{Session: shared, connection: &c, warned: map[string]bool{}}
-			var err error
-			if s.client, s.namespace, err = c.open(); err != nil {
-				return err
-			}
-			return do(ctx, s, args)
+// inCluster returns the RunE of a verb that asks the Kubernetes API.
+func inCluster(conn *connection, do action) func(*cobra.Command, []string) error {
+	return func(verb *cobra.Command, args []string) error {
+		s := &session{Session: verbs.NewSession(verb), connection: conn, warned: map[string]bool{}}
+		var err error
+		if s.client, s.namespace, err = conn.open(); err != nil {
+			return err
 		}
+		return do(verb.Context(), s, args)
 	}
 }
 

@@ -5,54 +5,56 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
 )
 
-func cpVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      "cp",
-		Arguments: "TARGET[:PATH] DEST",
-		Summary:   "copies a file, a directory, a volume, or all volumes of a Job",
-		Least:     2, Most: 2,
-		Notes: `The contents of a directory go into the directory DEST, which is made if it does not exist; those of a
+func cpVerb(conn *connection) *cobra.Command {
+	var c choice
+	var o verbs.CopyOptions
+	verb := &cobra.Command{
+		Use:   "cp TARGET[:PATH] DEST",
+		Short: "copies a file, a directory, a volume, or all volumes of a Job",
+		Args:  verbs.Arguments(2, 2),
+		ValidArgsFunction: func(verb *cobra.Command, before []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(before) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return conn.targets(pathsToo, 1)(verb, before, word)
+		},
+		Long: `The contents of a directory go into the directory DEST, which is made if it does not exist; those of a
 Job's volumes into DEST/POD/VOLUME. DEST - is standard output, for the bytes of a file or a tar of a directory.
 If the connection is cut, the copy goes on by itself. If it is cut for long, what has come of a file or of a new
-directory stays as DEST.partial, and the same command goes on from there.
-
-Examples:
-  kubectl katbox cp nightly-29000000-x7k2p:out/log.txt .           a file
+directory stays as DEST.partial, and the same command goes on from there.`,
+		Example: `  kubectl katbox cp nightly-29000000-x7k2p:out/log.txt .           a file
   kubectl katbox cp nightly-29000000-x7k2p ./files                 all files of a pod's volume
   kubectl katbox cp job/nightly-29000000 ./nightly                 those of all pods of a Job
   kubectl katbox cp job/nightly-29000000:out ./nightly --last      a directory of the pod that ended last
   kubectl katbox cp nightly-29000000-x7k2p files.tar --tar         a tar archive; with - it goes to standard output
   kubectl katbox cp nightly-29000000-x7k2p ./files --exclude '*.tmp' --symlinks=keep`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
-			var o verbs.CopyOptions
-			o.Define(flags)
-			var c choice
-			c.define(flags)
-			return func(ctx context.Context, s *session, args []string) error {
-				t, err := parseTarget(args[0])
-				if err != nil {
-					return err
-				}
-				if err := o.Check(args[1]); err != nil {
-					return err
-				}
-				if t.job != "" && !c.last && args[1] != verbs.ToStdout {
-					return s.copyJob(ctx, &c, t, args[1], &o)
-				}
-				v, err := c.one(ctx, s, t)
-				if err != nil {
-					return err
-				}
-				return s.Copy(ctx, s.files(v), t.path, args[1], &o)
+		RunE: inCluster(conn, func(ctx context.Context, s *session, args []string) error {
+			t, err := parseTarget(args[0])
+			if err != nil {
+				return err
 			}
+			if err := o.Check(args[1]); err != nil {
+				return err
+			}
+			if t.job != "" && !c.last && args[1] != verbs.ToStdout {
+				return s.copyJob(ctx, &c, t, args[1], &o)
+			}
+			v, err := c.one(ctx, s, t)
+			if err != nil {
+				return err
+			}
+			return s.Copy(ctx, s.files(v), t.path, args[1], &o)
 		}),
 	}
+	o.Define(verb.Flags())
+	c.define(verb.Flags())
+	return verb
 }
 
 // copyJob copies all volumes of a Job's pods.

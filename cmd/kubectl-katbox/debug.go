@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
@@ -48,27 +49,26 @@ func (o *debugOptions) define(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.output, "output", "o", "yaml", "with --dry-run=client: yaml or json")
 }
 
-func debugVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      "debug",
-		Arguments: "TARGET",
-		Summary:   "makes a pod that has a retained volume read-only, for a shell",
-		Least:     1, Most: 1,
-		Notes: `The pod runs on the volume's node, as the user that wrote the files, and has them at ` + debugMount + `. Nothing
-removes it before its time is over; while it runs the volume stays.
-
-Examples:
-  kubectl katbox debug nightly-29000000-x7k2p                   then: kubectl exec -it katbox-debug-... -- sh
+func debugVerb(conn *connection) *cobra.Command {
+	var c choice
+	var o debugOptions
+	verb := &cobra.Command{
+		Use:               "debug TARGET",
+		Short:             "makes a pod that has a retained volume read-only, for a shell",
+		Args:              verbs.Arguments(1, 1),
+		ValidArgsFunction: conn.targets(volumesAlone, 1),
+		Long: `The pod runs on the volume's node, as the user that wrote the files, and has them at ` + debugMount + `. Nothing
+removes it before its time is over; while it runs the volume stays.`,
+		Example: `  kubectl katbox debug nightly-29000000-x7k2p                   then: kubectl exec -it katbox-debug-... -- sh
   kubectl katbox debug --last job/nightly --image=debian:13 --for 4h
   kubectl katbox debug nightly-29000000-x7k2p --dry-run=client > pod.yaml`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
-			var c choice
-			c.define(flags)
-			var o debugOptions
-			o.define(flags)
-			return func(ctx context.Context, s *session, args []string) error { return s.debug(ctx, &c, &o, args[0]) }
-		}),
+		RunE: inCluster(conn, func(ctx context.Context, s *session, args []string) error { return s.debug(ctx, &c, &o, args[0]) }),
 	}
+	c.define(verb.Flags())
+	o.define(verb.Flags())
+	completeFlag(verb, "output", oneOf(outputYAML, outputJSON))
+	completeFlag(verb, "dry-run", oneOf("none", "client"))
+	return verb
 }
 
 // debug makes the pod and waits until it runs.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -34,26 +35,26 @@ const pageSize = 500
 // goneSize is how many volumes are listed that are gone, at most.
 const goneSize = 5000
 
-func listVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      "list",
-		Arguments: "[TARGET]",
-		Summary:   "lists retained volumes, the newest first",
-		Most:      1,
-		Notes: `Examples:
-  kubectl katbox list                       those of the namespace
+func listVerb(conn *connection) *cobra.Command {
+	o := &listOptions{}
+	verb := &cobra.Command{
+		Use:               "list [TARGET]",
+		Short:             "lists retained volumes, the newest first",
+		Args:              verbs.Arguments(0, 1),
+		SuggestFor:        []string{"get"},
+		ValidArgsFunction: conn.targets(volumesAlone, 1),
+		Example: `  kubectl katbox list                       those of the namespace
   kubectl katbox list -A --since 6h         those of all namespaces that were retained in the last six hours
   kubectl katbox list --job nightly-2900    those of a Job's pods
   kubectl katbox list -o name --pod web-0   names, for other verbs
   kubectl katbox list --gone --since 2d     what is gone: when, why, and how long it was kept
   kubectl katbox list --watch               the list, and then what changes, until Ctrl-C
   kubectl katbox list -A --strict           exit code 3 if nodes did not answer, so that volumes may be missing`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
-			o := &listOptions{}
-			o.define(flags)
-			return o.run
-		}),
+		RunE: inCluster(conn, o.run),
 	}
+	o.define(verb.Flags())
+	completeFlag(verb, "output", oneOf(outputWide, outputJSON, outputYAML, outputName))
+	return verb
 }
 
 // listOptions are the flags of list.

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // for users whose kubeconfig names one of them
 
 	"github.com/katbox/katbox/internal/cli/verbs"
@@ -35,43 +35,45 @@ func main() {
 
 // run is the whole program. args begin with the name that it was called by.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := program(args[0])
-	if args = args[1:]; len(args) > 0 {
+	root, args := program(args[0]), args[1:]
+	if len(args) > 0 {
 		switch args[0] {
-		case completeVerb:
+		case cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 			return complete(ctx, args[1:], stdout)
 		case candidatesVerb:
-			return candidates(ctx, p, args[1:], stdout)
+			return candidates(ctx, root, args[1:], stdout)
+		case "--version":
+			args = append([]string{"version", "--client"}, args[1:]...)
 		}
 	}
-	if len(args) > 0 && args[0] == "--version" {
-		args = append([]string{"version", "--client"}, args[1:]...)
-	}
-	return p.Run(ctx, verbFirst(args), stdin, stdout, stderr)
+	return verbs.Run(ctx, root, args, stdin, stdout, stderr)
 }
 
 // program returns the command line. called is the name of the executable.
-func program(called string) verbs.Program {
-	name := programName(called)
-	all := allVerbs()
-	for i := range all {
-		all[i].Notes = strings.ReplaceAll(all[i].Notes, pluginName, name)
+func program(called string) *cobra.Command {
+	name, conn := programName(called), newConnection()
+	all := []*cobra.Command{
+		listVerb(conn), lsVerb(conn), catVerb(conn), tailVerb(conn), statVerb(conn), cpVerb(conn), pinVerb(conn), unpinVerb(conn),
+		releaseVerb(conn), rmVerb(conn), debugVerb(conn), uiVerb(conn), checkVerb(conn), completionVerb(), versionVerb(conn),
 	}
-	return verbs.Program{
-		Name:    name,
+	for _, verb := range all {
+		verb.Long, verb.Example = strings.ReplaceAll(verb.Long, pluginName, name), strings.ReplaceAll(verb.Example, pluginName, name)
+	}
+	root := verbs.Program{
+		Executable: "kubectl-katbox", Name: name,
 		About:   name + " VERB finds and reads what pods have left behind, as long as Katbox keeps it:",
 		More:    name + " VERB --help shows more. The connection flags of kubectl work too: kubectl options lists them.",
 		Targets: targetNotes,
 		Verbs:   all,
-	}
-}
-
-// allVerbs returns the verbs in the order of the overview.
-func allVerbs() []verbs.Verb {
-	return []verbs.Verb{
-		listVerb(), lsVerb(), catVerb(), tailVerb(), statVerb(), cpVerb(), pinVerb(), unpinVerb(), releaseVerb(), rmVerb(),
-		debugVerb(), uiVerb(), checkVerb(), completionVerb(), versionVerb(),
-	}
+	}.Command()
+	root.PersistentFlags().AddFlagSet(conn.flags)
+	conn.completeFlags(root)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(verb *cobra.Command, args []string) {
+		conn.hideRare()
+		help(verb, args)
+	})
+	return root
 }
 
 // programName is what a user types: "kubectl katbox" if the program was called as a plugin.
@@ -82,18 +84,4 @@ func programName(called string) string {
 		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
 	}
 	return name
-}
-
-// verbFirst moves connection flags that are before the verb behind it.
-func verbFirst(args []string) []string {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.SetInterspersed(false)
-	(&connection{}).define(flags)
-	if err := flags.Parse(args); err != nil || flags.NArg() == 0 || flags.ArgsLenAtDash() >= 0 {
-		return args // and what is wrong with them is said later
-	}
-	before := len(args) - flags.NArg()
-	moved := append([]string{args[before]}, args[:before]...)
-	return append(moved, args[before+1:]...)
 }

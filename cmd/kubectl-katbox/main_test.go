@@ -88,28 +88,69 @@ func TestProgramName(t *testing.T) {
 		if got := programName(called); got != want {
 			t.Errorf("called as %s: %q, want %q", called, got, want)
 		}
-		if help := program(called).Verbs[0].Notes; !strings.Contains(help, "  "+want+" list") {
-			t.Errorf("called as %s, the examples are %s", called, help)
+		var out strings.Builder
+		code := run(t.Context(), []string{called, "list", "--help"}, strings.NewReader(""), &out, &out)
+		if help := out.String(); code != 0 || !strings.HasPrefix(help, want+" list [TARGET]\n") || !strings.Contains(help, "\n  "+want+" list") {
+			t.Errorf("called as %s: %s", called, help)
 		}
 	}
 }
 
-// TestConnectionFlagsBeforeTheVerb are taken as those behind it.
-func TestConnectionFlagsBeforeTheVerb(t *testing.T) {
-	for _, row := range []struct{ args, want string }{
-		{"", ""},
-		{"list", "list"},
-		{"list --context x", "list --context x"},
-		{"--context x list -o json", "list --context x -o json"},
-		{"-n ci -A --as=eve list pod/x", "list -n ci -A --as=eve pod/x"},
-		{"--help", "--help"},
-		{"--unknown list", "--unknown list"},
-		{"-- list", "-- list"},
-		{"--context x", "--context x"},
-	} {
-		if got := strings.Join(verbFirst(strings.Fields(row.args)), " "); got != row.want {
-			t.Errorf("%q: %q, want %q", row.args, got, row.want)
+// TestHelp: the overview has each verb in a line, and each verb says what it takes. Of the flags of the connection only
+// those in daily use are shown.
+func TestHelp(t *testing.T) {
+	u := user{t: t}
+	code, overview, stderr := u.run("--help")
+	if code != 0 || stderr != "" {
+		t.Errorf("code %d, %q", code, stderr)
+	}
+	for _, args := range []string{"", "help", "--context x", "-h"} {
+		if code, stdout, stderr := u.run(strings.Fields(args)...); code != 0 || stdout != overview {
+			t.Errorf("%q: code %d, %q, %q", args, code, stdout, stderr)
 		}
+	}
+	for _, verb := range program("kubectl-katbox").Commands() {
+		name := verb.Name()
+		if !strings.Contains(overview, "\n  "+name+" ") {
+			t.Errorf("the overview lacks %s", name)
+		}
+		code, stdout, stderr := u.run(name, "--help")
+		if code != 0 || stderr != "" || !strings.HasPrefix(stdout, verb.UseLine()+"\n\nIt "+verb.Short+".\n\n") {
+			t.Errorf("%s: code %d, %q, %q", name, code, stdout, stderr)
+		}
+		if !strings.Contains(stdout, "--namespace string") || !strings.Contains(stdout, "-A, --all-namespaces") ||
+			strings.Contains(stdout, "--context ") || strings.Contains(stdout, "--help ") {
+			t.Errorf("the flags of %s are %s", name, stdout)
+		}
+		for _, args := range [][]string{{"help", name}, {name, "-h", "--context", "x"}, {"-n", "ci", name, "-h"}} {
+			if code, same, stderr := u.run(args...); code != 0 || same != stdout {
+				t.Errorf("%q: code %d, %q, %q", args, code, same, stderr)
+			}
+		}
+	}
+}
+
+// TestNoVerb: what looks like one is suggested, also the words of kubectl.
+func TestNoVerb(t *testing.T) {
+	u := user{t: t}
+	for args, want := range map[string]string{
+		"frob":               "there is no verb frob; see kubectl katbox help",
+		"help frob":          "there is no verb frob; see kubectl katbox help",
+		"stta x":             "there is no verb stta; did you mean stat? see kubectl katbox help",
+		"get":                "did you mean cat or list?",
+		"describe x":         "did you mean stat?",
+		"delete x":           "did you mean rm?",
+		"logs x":             "did you mean cat or ls?",
+		"-n ci relaese x":    "did you mean release?",
+		"--yes rm x":         "unknown flag: --yes: the verb comes first, and its flags behind it; see kubectl katbox help",
+		"--unknown list":     "unknown flag: --unknown",
+		"list --since":       "flag needs an argument: --since; see kubectl katbox list --help",
+		"rm":                 "an argument is missing: kubectl katbox rm TARGET",
+		"rm x y":             `unexpected argument "y": kubectl katbox rm TARGET`,
+		"check x":            `unexpected argument "x": kubectl katbox check`,
+		"version --client x": "unexpected argument",
+	} {
+		u.wantFailure(verbs.CodeUsage, []string{want}, strings.Fields(args)...)
 	}
 }
 
@@ -136,6 +177,8 @@ func TestConnection(t *testing.T) {
 		{"list -o name -n etl --as bob", etl},
 		{"list -o name --user user --cluster test --token eve", ci},
 		{"list -o name -s " + c.URL(), ci},
+		{"-o name -n etl list", etl},
+		{"-n ci -A --as=admin list -o name -n etl", ci + "\n" + etl},
 	} {
 		if code, stdout, stderr := admin.run(strings.Fields(row.args)...); code != 0 || strings.TrimSpace(stdout) != row.want {
 			t.Errorf("%s: code %d, %q, %q; want %q", row.args, code, stdout, stderr, row.want)
@@ -164,8 +207,6 @@ func TestNamesThatAreNone(t *testing.T) {
 	if asked := c.Requests(); len(asked) > 0 {
 		t.Errorf("asked: %q", asked)
 	}
-	// Of the flags before the verb, only those of the connection may be there.
-	eve.wantFailure(verbs.CodeUsage, []string{"the verb comes first", "help"}, "-o", "json", "list")
 }
 
 // TestDistinguish: nothing is taken for granted about the names of volumes.

@@ -5,33 +5,34 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/plugin/cluster"
 )
 
-func pinVerb() verbs.Verb {
-	return verbs.Pin(`Examples:
-  kubectl katbox pin --last job/nightly --for 48h --reason "post-mortem"
+func pinVerb(conn *connection) *cobra.Command {
+	var c choice
+	var o verbs.PinOptions
+	verb := verbs.Pin(&cobra.Command{
+		ValidArgsFunction: conn.targets(volumesAlone, 1),
+		Example: `  kubectl katbox pin --last job/nightly --for 48h --reason "post-mortem"
   kubectl katbox unpin nightly-29000000-x7k2p.q3fd7k2m9c4a                 takes that back`,
-		inCluster(func(flags *pflag.FlagSet) action {
-			var c choice
-			c.define(flags)
-			var o verbs.PinOptions
-			o.Define(flags)
-			return func(ctx context.Context, s *session, args []string) error {
-				until, reason, err := o.Check(s.Now())
-				if err != nil {
-					return err
-				}
-				return s.decide(ctx, &c, args[0], "pinned", until, func(v resource.RetainedVolume) error {
-					_, err := s.client.Pin(ctx, v.Namespace, v.Name, until, reason)
-					return err
-				})
+		RunE: inCluster(conn, func(ctx context.Context, s *session, args []string) error {
+			until, reason, err := o.Check(s.Now())
+			if err != nil {
+				return err
 			}
-		}))
+			return s.decide(ctx, &c, args[0], "pinned", until, func(v resource.RetainedVolume) error {
+				_, err := s.client.Pin(ctx, v.Namespace, v.Name, until, reason)
+				return err
+			})
+		}),
+	})
+	c.define(verb.Flags())
+	o.Define(verb.Flags())
+	return verb
 }
 
 // decide changes how long the volume of a target is kept, and says until when it is now. done is what is

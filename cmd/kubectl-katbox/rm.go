@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
@@ -13,25 +13,26 @@ import (
 	"github.com/katbox/katbox/internal/plugin/cluster"
 )
 
-func rmVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      "rm",
-		Arguments: "TARGET",
-		Summary:   "deletes a retained volume now, for good (see release)",
-		Least:     1, Most: 1,
-		Notes: `Examples:
-  kubectl katbox rm nightly-29000000-x7k2p                      asks before it deletes
+func rmVerb(conn *connection) *cobra.Command {
+	var c choice
+	var yes bool
+	var reason *string
+	verb := &cobra.Command{
+		Use:               "rm TARGET",
+		Short:             "deletes a retained volume now, for good (see release)",
+		Args:              verbs.Arguments(1, 1),
+		SuggestFor:        []string{"delete"},
+		ValidArgsFunction: conn.targets(volumesAlone, 1),
+		Example: `  kubectl katbox rm nightly-29000000-x7k2p                      asks before it deletes
   kubectl katbox rm nightly-29000000-x7k2p.q3fd7k2m9c4a --yes   one volume, without a question: for scripts`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
-			var c choice
-			c.define(flags)
-			yes := flags.BoolP("yes", "y", false, "do not ask; needed in a script, which has no user to ask")
-			reason := verbs.DefineReason(flags)
-			return func(ctx context.Context, s *session, args []string) error {
-				return s.remove(ctx, &c, args[0], *yes, *reason)
-			}
+		RunE: inCluster(conn, func(ctx context.Context, s *session, args []string) error {
+			return s.remove(ctx, &c, args[0], yes, *reason)
 		}),
 	}
+	c.define(verb.Flags())
+	verb.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask; needed in a script, which has no user to ask")
+	reason = verbs.DefineReason(verb.Flags())
+	return verb
 }
 
 // remove deletes the volume of a target.

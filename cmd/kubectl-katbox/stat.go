@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
@@ -12,39 +12,40 @@ import (
 	"github.com/katbox/katbox/internal/model/terminal"
 )
 
-func statVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      "stat",
-		Arguments: "TARGET[:PATH]",
-		Summary:   "describes a retained volume or a file in it",
-		Least:     1, Most: 1,
-		Notes: `Examples:
-  kubectl katbox stat nightly-29000000-x7k2p                  the volume: where it is, how large, until when
+func statVerb(conn *connection) *cobra.Command {
+	var c choice
+	var output string
+	verb := &cobra.Command{
+		Use:               "stat TARGET[:PATH]",
+		Short:             "describes a retained volume or a file in it",
+		Args:              verbs.Arguments(1, 1),
+		SuggestFor:        []string{"describe"},
+		ValidArgsFunction: conn.targets(pathsToo, 1),
+		Example: `  kubectl katbox stat nightly-29000000-x7k2p                  the volume: where it is, how large, until when
   kubectl katbox stat nightly-29000000-x7k2p:out/log.txt      a file: size, mode, owner, time
   kubectl katbox stat -o json nightly-29000000-x7k2p:out`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
-			var c choice
-			c.define(flags)
-			output := flags.StringP("output", "o", "", "json")
-			return func(ctx context.Context, s *session, args []string) error {
-				t, err := parseTarget(args[0])
-				switch {
-				case err != nil:
-					return err
-				case *output != outputTable && *output != outputJSON:
-					return verbs.WrongUsage("--output %s is not json", verbs.Quoted(*output))
-				}
-				v, err := c.one(ctx, s, t)
-				if err != nil {
-					return err
-				}
-				if !t.hasPath {
-					return s.statVolume(v, *output == outputJSON)
-				}
-				return s.StatFile(ctx, s.files(v), t.path, *output == outputJSON)
+		RunE: inCluster(conn, func(ctx context.Context, s *session, args []string) error {
+			t, err := parseTarget(args[0])
+			switch {
+			case err != nil:
+				return err
+			case output != outputTable && output != outputJSON:
+				return verbs.WrongUsage("--output %s is not json", verbs.Quoted(output))
 			}
+			v, err := c.one(ctx, s, t)
+			if err != nil {
+				return err
+			}
+			if !t.hasPath {
+				return s.statVolume(v, output == outputJSON)
+			}
+			return s.StatFile(ctx, s.files(v), t.path, output == outputJSON)
 		}),
 	}
+	c.define(verb.Flags())
+	verb.Flags().StringVarP(&output, "output", "o", "", "json")
+	completeFlag(verb, "output", oneOf(outputJSON))
+	return verb
 }
 
 // statVolume describes a volume.

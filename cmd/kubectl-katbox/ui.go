@@ -9,7 +9,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
@@ -19,31 +19,33 @@ import (
 	"github.com/katbox/katbox/internal/plugin/web/browser"
 )
 
-func uiVerb() verbs.Verb {
-	return verbs.Verb{
-		Name: "ui", Arguments: "[TARGET[:PATH]]", Summary: "shows volumes and their files in the browser", Most: 1,
-		Notes: `The page comes from this machine and is for one browser. It may do what you may do with retained volumes, and nothing else.
-It ends with Ctrl-C, or when it was not used for 30 minutes.
-
-Examples:
-  kubectl katbox ui                                   the volumes of the namespace
+func uiVerb(conn *connection) *cobra.Command {
+	var c choice
+	var port int
+	var silent bool
+	verb := &cobra.Command{
+		Use:               "ui [TARGET[:PATH]]",
+		Short:             "shows volumes and their files in the browser",
+		Args:              verbs.Arguments(0, 1),
+		ValidArgsFunction: conn.targets(pathsToo, 1),
+		Long: `The page comes from this machine and is for one browser. It may do what you may do with retained volumes, and nothing else.
+It ends with Ctrl-C, or when it was not used for 30 minutes.`,
+		Example: `  kubectl katbox ui                                   the volumes of the namespace
   kubectl katbox ui job/nightly                       those of a Job
   kubectl katbox ui job/nightly:out/log.txt --last    a file of the Job's last pod
   kubectl katbox ui --port 8400 --no-browser          print the address; ports 8400 and 8401 may be forwarded by ssh`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
-			var c choice
-			c.define(flags)
-			port := flags.Int("port", 0, "the port of the page; the next one is for images and downloads. 0 takes any two")
-			silent := flags.Bool("no-browser", false, "print the address, and start no browser")
-			return func(ctx context.Context, s *session, args []string) error {
-				target, err := s.uiTarget(ctx, &c, args)
-				if err != nil {
-					return err
-				}
-				return s.ui(ctx, target, *port, *silent)
+		RunE: inCluster(conn, func(ctx context.Context, s *session, args []string) error {
+			target, err := s.uiTarget(ctx, &c, args)
+			if err != nil {
+				return err
 			}
+			return s.ui(ctx, target, port, silent)
 		}),
 	}
+	c.define(verb.Flags())
+	verb.Flags().IntVar(&port, "port", 0, "the port of the page; the next one is for images and downloads. 0 takes any two")
+	verb.Flags().BoolVar(&silent, "no-browser", false, "print the address, and start no browser")
+	return verb
 }
 
 // uiTarget returns what the page shows first. What the page could show only as an error is one here.

@@ -34,7 +34,7 @@ var (
 )
 
 // isUsage are the fields with the usage of a verb and with what a column or a metric is, which are shown as they are asked for.
-var isUsage = regexp.MustCompile(`^(Arguments|Summary|Notes|Description|Help)$`)
+var isUsage = regexp.MustCompile(`^(Use|Short|Long|Example|Description|Help)$`)
 
 // noMessage are texts that no user meets as a message: those without a blank, such as names of headers; usage; scripts;
 // a field of a Config that is missing, which is a defect that the first test of the program shows.

@@ -21,7 +21,7 @@ func f() error {
 	log.Info("this is only logged")
 	log.Error(err, "this is only logged too")
 	flags.StringVar(&x, "name", "", "this is the usage of a flag")
-	v := verbs.Verb{Summary: "this is the usage of a verb"}
+	v := &cobra.Command{Short: "this is the usage of a verb"}
 	header.Set("Content-Type", "text/plain; charset=utf-8")
 	_ = "app.kubernetes.io/managed-by"
 	w.send("application/json")

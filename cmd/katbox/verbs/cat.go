@@ -4,22 +4,19 @@ import (
 	"context"
 	"math"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 )
 
-var catVerb = verbs.Verb{
-	Name:      "cat",
-	Arguments: "TARGET:PATH...",
-	Summary:   "writes files to standard output",
-	Least:     1, Most: math.MaxInt,
-	Define: onNode(func(flags *pflag.FlagSet) action {
-		var c choice
-		c.define(flags)
-		var o verbs.ShowOptions
-		o.Define(flags)
-		return func(ctx context.Context, s *session, args []string) error {
+func catVerb() *cobra.Command {
+	var c choice
+	var o verbs.ShowOptions
+	verb := &cobra.Command{
+		Use:   "cat TARGET:PATH...",
+		Short: "writes files to standard output",
+		Args:  verbs.Arguments(1, math.MaxInt),
+		RunE: onNode(func(ctx context.Context, s *session, args []string) error {
 			for _, arg := range args {
 				v, path, err := c.chosenPath(ctx, s, arg)
 				if err != nil {
@@ -30,21 +27,21 @@ var catVerb = verbs.Verb{
 				}
 			}
 			return nil
-		}
-	}),
+		}),
+	}
+	c.define(verb.Flags())
+	o.Define(verb.Flags())
+	return verb
 }
 
-var tailVerb = verbs.Verb{
-	Name:      "tail",
-	Arguments: "TARGET:PATH",
-	Summary:   "writes the end of a file to standard output",
-	Least:     1, Most: 1,
-	Define: onNode(func(flags *pflag.FlagSet) action {
-		var c choice
-		c.define(flags)
-		var o verbs.TailOptions
-		o.Define(flags, "n")
-		return func(ctx context.Context, s *session, args []string) error {
+func tailVerb() *cobra.Command {
+	var c choice
+	var o verbs.TailOptions
+	verb := &cobra.Command{
+		Use:   "tail TARGET:PATH",
+		Short: "writes the end of a file to standard output",
+		Args:  verbs.Arguments(1, 1),
+		RunE: onNode(func(ctx context.Context, s *session, args []string) error {
 			if err := o.Check(); err != nil {
 				return err
 			}
@@ -53,6 +50,9 @@ var tailVerb = verbs.Verb{
 				return err
 			}
 			return s.Tail(ctx, s.files(v, v.ID), path, &o)
-		}
-	}),
+		}),
+	}
+	c.define(verb.Flags())
+	o.Define(verb.Flags(), "n")
+	return verb
 }

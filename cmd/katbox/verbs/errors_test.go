@@ -41,7 +41,12 @@ func TestExitCodesAndAdvice(t *testing.T) {
 		args  []string
 		texts []string
 	}{
-		{verbs.CodeUsage, []string{"frobnicate"}, []string{"there is no verb frobnicate"}},
+		{verbs.CodeUsage, []string{"frobnicate"}, []string{"there is no verb frobnicate; see katbox help"}},
+		{verbs.CodeUsage, []string{"help", "frobnicate"}, []string{"there is no verb frobnicate"}},
+		{verbs.CodeUsage, []string{"sta"}, []string{"there is no verb sta; did you mean stat? see katbox help"}},
+		{verbs.CodeUsage, []string{"unpinn"}, []string{"did you mean unpin?"}},
+		{verbs.CodeUsage, []string{"describe", "--frob", id(1)}, []string{"unknown flag: --frob: the verb comes first"}},
+		{verbs.CodeUsage, []string{"delete", id(1)}, []string{"did you mean rm?"}},
 		{verbs.CodeUsage, []string{"cat"}, []string{"an argument is missing: katbox cat TARGET:PATH..."}},
 		{verbs.CodeUsage, []string{"stat", "a/b", "c/d"}, []string{`unexpected argument "c/d"`}},
 		{verbs.CodeUsage, []string{"cat", "--frob", "x"}, []string{"unknown flag: --frob; see katbox cat --help"}},
@@ -164,16 +169,17 @@ func TestHelp(t *testing.T) {
 			t.Errorf("a line of %d bytes: %s", len(line), line)
 		}
 	}
-	for _, v := range program().Verbs {
-		if !strings.Contains(help.stdout, "  "+v.Name+" ") {
-			t.Errorf("katbox help does not have %s", v.Name)
+	for _, verb := range program().Commands() {
+		name := verb.Name()
+		if !strings.Contains(help.stdout, "  "+name+" ") {
+			t.Errorf("katbox help does not have %s", name)
 		}
-		one := katbox(t, v.Name, "--help")
-		if one.code != 0 || one.stderr != "" || !strings.HasPrefix(one.stdout, "katbox "+v.Name) || !strings.Contains(one.stdout, "--socket") {
+		one := katbox(t, name, "--help")
+		if one.code != 0 || one.stderr != "" || !strings.HasPrefix(one.stdout, "katbox "+name) || !strings.Contains(one.stdout, "--socket") {
 			t.Errorf("%+v", one)
 		}
-		if katbox(t, "help", v.Name) != one {
-			t.Errorf("katbox help %s is not katbox %s --help", v.Name, v.Name)
+		if katbox(t, "help", name) != one {
+			t.Errorf("katbox help %s is not katbox %s --help", name, name)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
@@ -14,16 +15,20 @@ import (
 	"github.com/katbox/katbox/internal/model/terminal"
 )
 
-var lsVerb = verbs.Verb{
-	Name:      "ls",
-	Arguments: "[NAMESPACE | TARGET[:PATH]]",
-	Summary:   "lists retained volumes, the newest first; with a colon, files",
-	Most:      1,
-	Define:    onNode(defineLs),
-	Notes: `  katbox ls                      all retained volumes of this node
+func lsVerb() *cobra.Command {
+	o := &lsOptions{}
+	verb := &cobra.Command{
+		Use:   "ls [NAMESPACE | TARGET[:PATH]]",
+		Short: "lists retained volumes, the newest first; with a colon, files",
+		Args:  verbs.Arguments(0, 1),
+		Example: `  katbox ls                      all retained volumes of this node
   katbox ls --gone etl           what is gone of a namespace: when and why
   katbox ls -n etl --since 6h    those of a namespace
   katbox ls etl/nightly-x7k2q:   the files at the top of a volume`,
+		RunE: onNode(o.run),
+	}
+	o.defineFlags(verb.Flags())
+	return verb
 }
 
 // lsOptions are the flags of ls.
@@ -35,8 +40,8 @@ type lsOptions struct {
 	flags                 *pflag.FlagSet
 }
 
-func defineLs(flags *pflag.FlagSet) action {
-	o := &lsOptions{flags: flags}
+func (o *lsOptions) defineFlags(flags *pflag.FlagSet) {
+	o.flags = flags
 	o.Hidden = true
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "volumes of this namespace only")
 	flags.StringVar(&o.pod, "pod", "", "volumes of pods with this name only")
@@ -47,25 +52,26 @@ func defineLs(flags *pflag.FlagSet) action {
 	flags.BoolVarP(&o.Long, "long", "l", false, "files: with mode, owner, size and time")
 	flags.BoolVarP(&o.Recursive, "recursive", "R", false, "files: with all that is below")
 	o.define(flags)
-	return func(ctx context.Context, s *session, args []string) error {
-		var t target
-		if len(args) > 0 {
-			var err error
-			if t, err = parseSelector(args[0]); err != nil {
-				return err
-			}
-		}
-		if err := o.check(t); err != nil {
+}
+
+func (o *lsOptions) run(ctx context.Context, s *session, args []string) error {
+	var t target
+	if len(args) > 0 {
+		var err error
+		if t, err = parseSelector(args[0]); err != nil {
 			return err
 		}
-		switch {
-		case t.hasPath:
-			return o.listFiles(ctx, s, t)
-		case o.gone:
-			return o.listGone(ctx, s, t)
-		}
-		return o.listVolumes(ctx, s, t)
 	}
+	if err := o.check(t); err != nil {
+		return err
+	}
+	switch {
+	case t.hasPath:
+		return o.listFiles(ctx, s, t)
+	case o.gone:
+		return o.listGone(ctx, s, t)
+	}
+	return o.listVolumes(ctx, s, t)
 }
 
 // check refuses flags that do not go together.

@@ -5,20 +5,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 )
 
-var pinVerb = verbs.Pin(`  katbox pin etl/nightly-x7k2q --for 48h --reason "post-mortem"
+func pinVerb() *cobra.Command {
+	var c choice
+	var o verbs.PinOptions
+	verb := verbs.Pin(&cobra.Command{
+		Example: `  katbox pin etl/nightly-x7k2q --for 48h --reason "post-mortem"
   katbox unpin etl/nightly-x7k2q     takes that back`,
-	onNode(func(flags *pflag.FlagSet) action {
-		var c choice
-		c.define(flags)
-		var o verbs.PinOptions
-		o.Define(flags)
-		return func(ctx context.Context, s *session, args []string) error {
+		RunE: onNode(func(ctx context.Context, s *session, args []string) error {
 			until, reason, err := o.Check(s.Now())
 			if err != nil {
 				return err
@@ -26,8 +25,12 @@ var pinVerb = verbs.Pin(`  katbox pin etl/nightly-x7k2q --for 48h --reason "post
 			return s.decide(ctx, c, args[0], "pinned", until, func(v api.Volume) (api.Volume, error) {
 				return s.client.Pin(ctx, v.ID, until, reason)
 			})
-		}
-	}))
+		}),
+	})
+	c.define(verb.Flags())
+	o.Define(verb.Flags())
+	return verb
+}
 
 // decide changes how long a volume is kept, and says until when it is now. done is what is done with it,
 // pinned when a pin ends.

@@ -7,19 +7,18 @@ import (
 	"io"
 	"os"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/terminal"
 )
 
-var reportVerb = verbs.Verb{
-	Name:      "report",
-	Arguments: "[FILE]",
-	Summary:   "writes what support needs to know into one file",
-	Most:      1,
-	Define: onNode(func(*pflag.FlagSet) action {
-		return func(ctx context.Context, s *session, args []string) error {
+func reportVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "report [FILE]",
+		Short: "writes what support needs to know into one file",
+		Args:  verbs.Arguments(0, 1),
+		RunE: onNode(func(ctx context.Context, s *session, args []string) error {
 			if len(args) > 0 && args[0] != verbs.ToStdout {
 				return s.reportTo(ctx, args[0])
 			}
@@ -28,8 +27,8 @@ var reportVerb = verbs.Verb{
 			}
 			escaper := terminal.NewEscaper(s.Stdout, false)
 			return errors.Join(s.report(ctx, escaper), escaper.Close())
-		}
-	}),
+		}),
+	}
 }
 
 func (s *session) report(ctx context.Context, w io.Writer) error {

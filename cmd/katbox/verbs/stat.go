@@ -4,40 +4,41 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/terminal"
 )
 
-var statVerb = verbs.Verb{
-	Name:      "stat",
-	Arguments: "TARGET[:PATH]",
-	Summary:   "describes a volume or a file in it",
-	Least:     1, Most: 1,
-	Define: onNode(func(flags *pflag.FlagSet) action {
-		var c choice
-		c.define(flags)
-		output := flags.StringP("output", "o", "", "json")
-		return func(ctx context.Context, s *session, args []string) error {
-			t, err := parseTarget(args[0])
-			switch {
-			case err != nil:
-				return err
-			case *output != verbs.OutputTable && *output != verbs.OutputJSON:
-				return verbs.WrongUsage("--output %s is not json", verbs.Quoted(*output))
-			}
-			v, err := c.choose(ctx, s, t)
-			if err != nil {
-				return err
-			}
-			if !t.hasPath {
-				return s.statVolume(v, *output == verbs.OutputJSON)
-			}
-			return s.StatFile(ctx, s.files(v, v.ID), t.path, *output == verbs.OutputJSON)
+func statVerb() *cobra.Command {
+	var c choice
+	verb := &cobra.Command{
+		Use:        "stat TARGET[:PATH]",
+		Short:      "describes a volume or a file in it",
+		Args:       verbs.Arguments(1, 1),
+		SuggestFor: []string{"describe"},
+	}
+	c.define(verb.Flags())
+	output := verb.Flags().StringP("output", "o", "", "json")
+	verb.RunE = onNode(func(ctx context.Context, s *session, args []string) error {
+		t, err := parseTarget(args[0])
+		switch {
+		case err != nil:
+			return err
+		case *output != verbs.OutputTable && *output != verbs.OutputJSON:
+			return verbs.WrongUsage("--output %s is not json", verbs.Quoted(*output))
 		}
-	}),
+		v, err := c.choose(ctx, s, t)
+		if err != nil {
+			return err
+		}
+		if !t.hasPath {
+			return s.statVolume(v, *output == verbs.OutputJSON)
+		}
+		return s.StatFile(ctx, s.files(v, v.ID), t.path, *output == verbs.OutputJSON)
+	})
+	return verb
 }
 
 func (s *session) statVolume(v api.Volume, asJSON bool) error {

@@ -6,38 +6,36 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/terminal"
 )
 
-var topVerb = verbs.Verb{
-	Name:    "top",
-	Summary: "shows who occupies the disk, the largest first",
-	Define: onNode(func(flags *pflag.FlagSet) action {
-		namespace := flags.StringP("namespace", "n", "", "this namespace only")
-		pods := flags.Bool("pods", false, "each pod in a line, instead of each namespace")
-		output := flags.StringP("output", "o", "", "json")
-		return func(ctx context.Context, s *session, _ []string) error {
-			if *output != verbs.OutputTable && *output != verbs.OutputJSON {
-				return verbs.WrongUsage("--output %s is not json", verbs.Quoted(*output))
-			}
-			usage, err := s.client.Usage(ctx)
-			if err != nil {
-				return s.explain(err)
-			}
-			if *namespace != "" {
-				other := func(p api.PodUsage) bool { return p.Namespace != *namespace }
-				usage.Pods, usage.Namespaces = slices.DeleteFunc(usage.Pods, other), slices.DeleteFunc(usage.Namespaces, other)
-			}
-			if *output == verbs.OutputJSON {
-				return s.WriteJSON(usage)
-			}
-			return s.showUsage(usage, *pods)
+func topVerb() *cobra.Command {
+	verb := &cobra.Command{Use: "top", Short: "shows who occupies the disk, the largest first", Args: verbs.Arguments(0, 0)}
+	namespace := verb.Flags().StringP("namespace", "n", "", "this namespace only")
+	pods := verb.Flags().Bool("pods", false, "each pod in a line, instead of each namespace")
+	output := verb.Flags().StringP("output", "o", "", "json")
+	verb.RunE = onNode(func(ctx context.Context, s *session, _ []string) error {
+		if *output != verbs.OutputTable && *output != verbs.OutputJSON {
+			return verbs.WrongUsage("--output %s is not json", verbs.Quoted(*output))
 		}
-	}),
+		usage, err := s.client.Usage(ctx)
+		if err != nil {
+			return s.explain(err)
+		}
+		if *namespace != "" {
+			other := func(p api.PodUsage) bool { return p.Namespace != *namespace }
+			usage.Pods, usage.Namespaces = slices.DeleteFunc(usage.Pods, other), slices.DeleteFunc(usage.Namespaces, other)
+		}
+		if *output == verbs.OutputJSON {
+			return s.WriteJSON(usage)
+		}
+		return s.showUsage(usage, *pods)
+	})
+	return verb
 }
 
 func (s *session) showUsage(usage api.Usage, pods bool) error {

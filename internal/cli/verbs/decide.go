@@ -4,29 +4,30 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/model/terminal"
 )
 
-// Pin is the verb that keeps a volume for a time. A program adds its notes, and what the verb does.
-func Pin(notes string, define func(*pflag.FlagSet) Action) Verb {
-	return decision("pin", "keeps a retained volume for a time, also if the disk fills up", notes, define)
+// Pin is the verb that keeps a volume for a time. A program brings its examples, and what runs it.
+func Pin(verb *cobra.Command) *cobra.Command {
+	return decision(verb, "pin", "keeps a retained volume for a time, also if the disk fills up")
 }
 
 // Unpin is the verb that takes a pin or a release back.
-func Unpin(notes string, define func(*pflag.FlagSet) Action) Verb {
-	return decision("unpin", "takes a pin or a release back: the volume is kept for its lifespan", notes, define)
+func Unpin(verb *cobra.Command) *cobra.Command {
+	return decision(verb, "unpin", "takes a pin or a release back: the volume is kept for its lifespan")
 }
 
 // Release is the verb that lets a volume go soon.
-func Release(notes string, define func(*pflag.FlagSet) Action) Verb {
-	return decision("release", "lets a retained volume go soon; until then unpin takes that back", notes, define)
+func Release(verb *cobra.Command) *cobra.Command {
+	return decision(verb, "release", "lets a retained volume go soon; until then unpin takes that back")
 }
 
 // decision is a verb that changes how long one volume is kept.
-func decision(name, summary, notes string, define func(*pflag.FlagSet) Action) Verb {
-	return Verb{Name: name, Arguments: "TARGET", Summary: summary, Least: 1, Most: 1, Notes: notes, Define: define}
+func decision(verb *cobra.Command, name, does string) *cobra.Command {
+	verb.Use, verb.Short, verb.Args = name+" TARGET", does, Arguments(1, 1)
+	return verb
 }
 
 // Decided says what was done with a volume, and when it expires now; a zero time is not known. pinned is

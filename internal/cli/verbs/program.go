@@ -2,52 +2,137 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/model/terminal"
 )
 
-// graceToEnd is how long an interrupted verb may take to close its files.
-const graceToEnd = time.Second
+const (
+	// graceToEnd is how long an interrupted verb may take to close its files.
+	graceToEnd = time.Second
+	// nearVerb is by how many letters a verb may differ from what was typed, to be suggested.
+	nearVerb = 2
+)
 
 // Program is a command line with verbs.
 type Program struct {
-	// Name is what a user types before the verb.
-	Name string
+	// Executable is the name of the program's file, and Name what a user types before the verb.
+	Executable, Name string
 	// About begins the overview of the verbs, and More ends it.
 	About, More string
-	// Verbs are in the order of the overview.
-	Verbs []Verb
-	// Targets says what a TARGET is. It ends the usage of each verb that takes one.
+	// Targets says what a TARGET is. It ends the help of each verb that takes one.
 	Targets string
+	// Verbs are in the order of the overview. Short is what a verb does: "lists the files of a volume".
+	Verbs []*cobra.Command
 }
 
-// Verb is a verb of a command line.
-type Verb struct {
-	Name string
-	// Arguments and Summary are for the usage; Notes follow the flags in it.
-	Arguments, Summary, Notes string
-	// Least and Most are how many arguments it takes.
-	Least, Most int
-	// Hidden verbs are not in the overview: programs call them.
-	Hidden bool
-	// Define adds the verb's flags and returns what runs it after they are parsed.
-	Define func(*pflag.FlagSet) Action
+// Command returns the command line, for [Run].
+func (p Program) Command() *cobra.Command {
+	root := &cobra.Command{
+		Use: p.Executable, Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: p.Name},
+		Args: noVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: nearVerb,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.PersistentFlags().SortFlags = false
+	root.PersistentFlags().BoolP("help", "h", false, "")
+	root.PersistentFlags().Lookup("help").Hidden = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd == root {
+			return WrongUsage("%w: the verb comes first, and its flags behind it; see %s help", err, p.Name)
+		}
+		return WrongUsage("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.SetHelpFunc(p.help)
+	help := &cobra.Command{
+		Use: "help [VERB]", Short: "says what a verb does and takes", Args: Arguments(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			about, rest, _ := root.Find(args)
+			if len(rest) > 0 {
+				return noVerb(root, rest)
+			}
+			return about.Help()
+		},
+	}
+	root.SetHelpCommand(help)
+	for _, verb := range p.Verbs {
+		verb.DisableFlagsInUseLine = true
+		verb.Flags().SortFlags = false
+		root.AddCommand(verb)
+		help.ValidArgs = append(help.ValidArgs, cobra.CompletionWithDesc(verb.Name(), verb.Short))
+	}
+	return root
 }
 
-// Action runs a verb.
-type Action func(ctx context.Context, s *Session, args []string) error
+// noVerb refuses arguments that begin with no verb.
+func noVerb(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := ""
+	if names := root.SuggestionsFor(args[0]); len(names) > 0 {
+		near = "did you mean " + strings.Join(names, " or ") + "? "
+	}
+	return WrongUsage("there is no verb %s; %ssee %s help", terminal.Quote(args[0]), near, root.CommandPath())
+}
+
+// Arguments refuses fewer arguments of a verb than least, and more than most.
+func Arguments(least, most int) cobra.PositionalArgs {
+	return func(verb *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return WrongUsage("an argument is missing: %s", verb.UseLine())
+		case len(args) > most:
+			return WrongUsage("unexpected argument %s: %s", Quoted(args[most]), verb.UseLine())
+		}
+		return nil
+	}
+}
+
+// help writes what --help shows: of the program all verbs, each in a line.
+func (p Program) help(cmd *cobra.Command, _ []string) {
+	w := cmd.OutOrStdout()
+	if cmd.HasParent() {
+		p.helpOf(w, cmd)
+		return
+	}
+	fmt.Fprintf(w, "%s\n\n", p.About)
+	table := terminal.NewTable(w)
+	for _, verb := range p.Verbs {
+		name, arguments, _ := strings.Cut(verb.Use, " ")
+		table.Row("  "+name, arguments, verb.Short)
+	}
+	table.Flush()
+	fmt.Fprintf(w, "\n%s\n", p.More)
+}
+
+// helpOf writes the help of one verb.
+func (p Program) helpOf(w io.Writer, verb *cobra.Command) {
+	fmt.Fprintf(w, "%s\n\nIt %s.\n", verb.UseLine(), verb.Short)
+	verb.InheritedFlags() // are among the flags from then on
+	parts := []string{verb.Flags().FlagUsages(), verb.Long}
+	if verb.Example != "" {
+		parts = append(parts, "Examples:\n"+verb.Example)
+	}
+	if strings.Contains(verb.Use, "TARGET") {
+		parts = append(parts, p.Targets)
+	}
+	for _, part := range parts {
+		if part != "" {
+			fmt.Fprintf(w, "\n%s\n", strings.TrimSuffix(part, "\n"))
+		}
+	}
+}
 
 // Session is one run of a verb.
 type Session struct {
-	// Program is the name of the program.
+	// Program is what a user types before the verb.
 	Program string
 	Stdin   io.Reader
 	Stdout  io.Writer
@@ -57,11 +142,23 @@ type Session struct {
 	Now           func() time.Time
 }
 
+// NewSession returns the session of a verb that [Run] runs.
+func NewSession(verb *cobra.Command) *Session {
+	s := &Session{
+		Program: verb.Root().CommandPath(), Stdin: verb.InOrStdin(), Stdout: verb.OutOrStdout(), Stderr: verb.ErrOrStderr(), Now: time.Now,
+	}
+	if out, ok := s.Stdout.(*output); ok {
+		s.Shown = terminal.IsTerminal(out.w)
+		s.Colors = s.Shown && terminal.TakesColors(out.w)
+	}
+	return s
+}
+
 // Run runs the verb that args begin with. It returns the exit code of the process. Once ctx ends it
 // returns soon, even if a reader of stdout stalls.
-func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ended := make(chan int, 1)
-	go func() { ended <- p.run(ctx, args, stdin, stdout, stderr) }()
+	go func() { ended <- execute(ctx, root, args, stdin, stdout, stderr) }()
 	select {
 	case code := <-ended:
 		return code
@@ -77,80 +174,12 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	}
 }
 
-func (p Program) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &output{w: stdout}
-	end := func(name string, err error) int {
-		return exitCode(ctx, strings.TrimSpace(p.Name+" "+name), err, out, stderr)
-	}
-	if len(args) == 0 {
-		args = []string{"help"}
-	}
-	name, args := args[0], args[1:]
-	switch {
-	case name == "--help", name == "-h", name == "help" && len(args) == 0:
-		p.Usage(out)
-		return end("help", nil)
-	case name == "help":
-		name, args = args[0], []string{"--help"}
-	}
-	at := slices.IndexFunc(p.Verbs, func(v Verb) bool { return v.Name == name })
-	switch {
-	case at < 0 && strings.HasPrefix(name, "-"):
-		return end("", WrongUsage("the verb comes first, and flags such as %s behind it; see %s help", Quoted(name), p.Name))
-	case at < 0:
-		return end("", WrongUsage("there is no verb %s; see %s help", terminal.Quote(name), p.Name))
-	}
-	s := &Session{Program: p.Name, Stdin: stdin, Stdout: out, Stderr: stderr, Now: time.Now}
-	s.Shown = terminal.IsTerminal(stdout)
-	s.Colors = s.Shown && terminal.TakesColors(stdout)
-	return end(name, p.verb(ctx, p.Verbs[at], s, args))
-}
-
-// verb parses the arguments of a verb and does what they ask for.
-func (p Program) verb(ctx context.Context, v Verb, s *Session, args []string) error {
-	flags := pflag.NewFlagSet(v.Name, pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	do := v.Define(flags)
-	switch err := flags.Parse(args); {
-	case errors.Is(err, pflag.ErrHelp):
-		p.usage(s.Stdout, v, flags)
-		return nil
-	case err != nil:
-		return WrongUsage("%s; see %s %s --help", err, p.Name, v.Name)
-	case flags.NArg() < v.Least:
-		return WrongUsage("an argument is missing: %s", p.synopsis(v))
-	case flags.NArg() > v.Most:
-		return WrongUsage("unexpected argument %s: %s", Quoted(flags.Arg(v.Most)), p.synopsis(v))
-	}
-	return do(ctx, s, flags.Args())
-}
-
-func (p Program) synopsis(v Verb) string {
-	return strings.TrimSpace(p.Name + " " + v.Name + " " + v.Arguments)
-}
-
-// usage writes what --help shows of one verb.
-func (p Program) usage(w io.Writer, v Verb, flags *pflag.FlagSet) {
-	fmt.Fprintf(w, "%s\n\nIt %s.\n\n%s", p.synopsis(v), v.Summary, flags.FlagUsages())
-	if v.Notes != "" {
-		fmt.Fprintf(w, "\n%s\n", v.Notes)
-	}
-	if strings.Contains(v.Arguments, "TARGET") {
-		fmt.Fprintf(w, "\n%s\n", p.Targets)
-	}
-}
-
-// Usage writes the verbs, each in a line.
-func (p Program) Usage(w io.Writer) {
-	fmt.Fprintf(w, "%s\n\n", p.About)
-	table := terminal.NewTable(w)
-	for _, v := range p.Verbs {
-		if !v.Hidden {
-			table.Row("  "+v.Name, v.Arguments, v.Summary)
-		}
-	}
-	table.Flush()
-	fmt.Fprintf(w, "\n%s\n", p.More)
+	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
+	root.SetIn(stdin)
+	root.SetOut(out)
+	root.SetErr(stderr)
+	verb, err := root.ExecuteContextC(ctx)
+	return exitCode(ctx, verb.CommandPath(), err, out, stderr)
 }
