@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/katbox/katbox/soak/internal/table"
 )
 
 // sheet is a table before it is known for whom.
@@ -145,7 +144,7 @@ func (x *result) otherSheet() sheet {
 func (x *result) print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n", x.heading())
 	for _, s := range x.sheets() {
-		fmt.Fprintf(w, "\n%s\n%s\n", s.title, s.writer().Render())
+		fmt.Fprintf(w, "\n%s\n%s", s.title, s.text())
 	}
 	if x.marked() {
 		fmt.Fprintf(w, "\n* %s\n", note)
@@ -169,34 +168,12 @@ func (x *result) marked() bool {
 	return slices.ContainsFunc(x.Points, func(p point) bool { return p.Katbox.Busy || p.Katbox.Restless })
 }
 
-func (s sheet) writer() table.Writer {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	// Units keep their case.
-	t.Style().Format.Header = text.FormatDefault
-	var columns []table.ColumnConfig
-	for i := range s.head {
-		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+// text is for a terminal. The first column has words where it has no head, and all others have numbers.
+func (s sheet) text() string {
+	if s.head[0] == "" {
+		return table.Text(s.head, s.rows, 0)
 	}
-	if len(s.head) > 0 && s.head[0] == "" {
-		columns[0].Align = text.AlignLeft
-	}
-	t.SetColumnConfigs(columns)
-	if strings.Join(s.head, "") != "" {
-		t.AppendHeader(row(s.head))
-	}
-	for _, cells := range s.rows {
-		t.AppendRow(row(cells))
-	}
-	return t
-}
-
-func row(cells []string) table.Row {
-	r := make(table.Row, len(cells))
-	for i, cell := range cells {
-		r[i] = cell
-	}
-	return r
+	return table.Text(s.head, s.rows)
 }
 
 // count is a whole number, with commas between thousands.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/progress"
 	"golang.org/x/term"
 )
 
@@ -16,15 +16,21 @@ const (
 	// line where there cannot be a bar.
 	barInterval  = 200 * time.Millisecond
 	lineInterval = 5 * time.Second
+	barLength    = 40
 )
 
 // Progress shows how far the run is, as bars on a terminal and as lines now
 // and then elsewhere, until the returned function is called.
 func (r *Run) Progress(out io.Writer) (stop func()) {
-	show, interval, finish := lines(out), lineInterval, func() {}
+	show, interval := lines(out), lineInterval
 	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		interval = barInterval
-		show, finish = bars(file)
+		show, interval = bars(file, func() int {
+			width, _, err := term.GetSize(int(file.Fd()))
+			if err != nil || width <= 0 {
+				return usualWidth
+			}
+			return width
+		}), barInterval
 	}
 	var speed speedometer
 	tick := func() {
@@ -51,7 +57,6 @@ func (r *Run) Progress(out io.Writer) (stop func()) {
 	return func() {
 		close(done)
 		ticking.Wait()
-		finish()
 	}
 }
 
@@ -63,44 +68,32 @@ func lines(out io.Writer) func(standing) {
 	}
 }
 
-// bars shows the progress as two bars, below three lines of text.
-func bars(out io.Writer) (show func(standing), finish func()) {
-	w := progress.NewWriter()
-	w.SetOutputWriter(out)
-	w.SetUpdateFrequency(barInterval)
-	w.SetTrackerLength(30)
-	w.SetTrackerPosition(progress.PositionRight)
-	w.SetMessageLength(22)
-	w.Style().Visibility.ETA = false
-	pods := &progress.Tracker{Message: "pods over", AutoStopDisabled: true}
-	volumes := &progress.Tracker{Message: "volumes gone", AutoStopDisabled: true}
-	w.AppendTrackers([]*progress.Tracker{pods, volumes})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.Render()
-	}()
-	show = func(s standing) {
-		w.SetPinnedMessages(s.speedText(), s.nodeText(), s.faultText())
-		// A bar whose total is 0 would move on its own.
-		pods.UpdateTotal(int64(max(s.ofPods, 1)))
-		pods.SetValue(int64(s.pods))
-		// How many volumes there will be shows only as they come.
-		volumes.UpdateTotal(int64(max(s.volumes, 1)))
-		volumes.SetValue(int64(s.gone))
-	}
-	finish = func() {
-		pods.MarkAsDone()
-		volumes.MarkAsDone()
-		for {
-			// It does nothing if the rendering has not begun yet.
-			w.Stop()
-			select {
-			case <-ended:
-				return
-			case <-time.After(barInterval):
-			}
+// usualWidth is that of a terminal that does not say its own.
+const usualWidth = 80
+
+// bars shows the progress as two bars below three lines of text. Each call writes over the one
+// before. No line is as wide as the terminal, which would continue it in a line that nothing clears.
+func bars(out io.Writer, width func() int) func(standing) {
+	up := ""
+	return func(s standing) {
+		text := []string{
+			s.speedText(), s.nodeText(), s.faultText(),
+			// How many volumes there will be shows only as they come.
+			bar("pods over", s.pods, s.ofPods), bar("volumes gone", s.gone, s.volumes),
 		}
+		var b strings.Builder
+		b.WriteString(up)
+		for _, line := range text {
+			letters := []rune(line)
+			fmt.Fprintf(&b, "\r\x1b[K%s\n", string(letters[:min(len(letters), width()-1)]))
+		}
+		up = fmt.Sprintf("\x1b[%dA", len(text))
+		io.WriteString(out, b.String())
 	}
-	return show, finish
+}
+
+// bar is a share of a whole as a line.
+func bar(name string, part, whole int) string {
+	full := barLength * min(part, whole) / max(whole, 1)
+	return fmt.Sprintf("%-12s  [%s%s]  %d of %d", name, strings.Repeat("#", full), strings.Repeat(".", barLength-full), part, whole)
 }

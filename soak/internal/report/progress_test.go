@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -77,27 +76,39 @@ func TestProgressInLines(t *testing.T) {
 }
 
 func TestProgressInBars(t *testing.T) {
-	var out notebook
-	show, finish := bars(&out)
-	show(standing{pods: 30, ofPods: 60, volumes: 10, gone: 10, errors: 77, faults: []string{"disk-full"}})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	for _, want := range []string{"pods over", "volumes gone", "77 errors", "going on: disk-full"} {
-		for !strings.Contains(out.String(), want) {
-			if ctx.Err() != nil {
-				t.Fatalf("the progress lacks %q:\n%s", want, &out)
+	var out bytes.Buffer
+	show := bars(&out, func() int { return 70 })
+	show(standing{pods: 30, ofPods: 60, errors: 77, faults: []string{"disk-full", strings.Repeat("slow-disk", 9)}})
+	first := out.String()
+	out.Reset()
+	show(standing{pods: 70, ofPods: 60, volumes: 10, gone: 10})
+	for text, want := range map[string][]string{
+		first: {
+			"77 errors", "going on: disk-full",
+			"pods over     [####################....................]  30 of 60\n",
+			"volumes gone  [........................................]  0 of 0\n",
+		},
+		// More than all is possible for a moment, while the numbers are asked one after another.
+		out.String(): {
+			"pods over     [########################################]  70 of 60\n",
+			"volumes gone  [########################################]  10 of 10\n",
+		},
+	} {
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("the progress lacks %q:\n%s", part, text)
 			}
-			time.Sleep(time.Millisecond)
+		}
+		for line := range strings.Lines(text) {
+			_, shown, cleared := strings.Cut(line, "\r\x1b[K")
+			if n := utf8.RuneCountInString(strings.TrimSuffix(shown, "\n")); !cleared || n > 69 {
+				t.Errorf("%d columns of 70, cleared before: %t: %q", n, cleared, line)
+			}
 		}
 	}
-	finish()
-}
-
-// TestBarsMayEndAtOnce: the library does not stop what has not begun.
-func TestBarsMayEndAtOnce(t *testing.T) {
-	var out notebook
-	_, finish := bars(&out)
-	finish()
+	if up := "\x1b[5A"; strings.Contains(first, up) || !strings.HasPrefix(out.String(), up) || strings.Count(first, "\n") != 5 {
+		t.Errorf("the second does not take the place of the first:\n%q\n%q", first, &out)
+	}
 }
 
 func TestSpeedIsThatOfTheLastSeconds(t *testing.T) {

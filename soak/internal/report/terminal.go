@@ -5,20 +5,18 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/table"
 )
 
 // widestErrors is the width of the column with the errors, so that the table
 // fits into 120 columns.
-const widestErrors = 28
+const widestErrors = 34
 
 // Terminal prints the tables and the stories of the violations, in 120 columns
 // but for the stories.
 func (x *Result) Terminal(w io.Writer) {
-	fmt.Fprintf(w, "\n%s\n\n%s\n", x.callTable(), x.summaryTable())
+	fmt.Fprintf(w, "\n%s\n%s", x.callTable(), x.summaryTable())
 	told, more := x.stories()
 	for i, one := range told {
 		tell(w, i+1, one)
@@ -38,43 +36,35 @@ func (x *Result) Terminal(w io.Writer) {
 	}
 }
 
-// callTable has a line for each method.
+// callTable has a row for each method, and more if its errors need more.
 func (x *Result) callTable() string {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	columns := []table.ColumnConfig{{Number: len(callHead), WidthMax: widestErrors, WidthMaxEnforcer: text.WrapSoft}}
-	for column := 2; column < len(callHead); column++ {
-		columns = append(columns, table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
-	t.AppendHeader(row(callHead...))
+	last := len(callHead) - 1
+	var rows [][]string
 	for _, cells := range x.callRows() {
-		t.AppendRow(row(cells...))
+		errors := table.Wrap(cells[last], widestErrors)
+		rows = append(rows, append(cells[:last], errors[0]))
+		for _, more := range errors[1:] {
+			row := make([]string, len(callHead))
+			row[last] = more
+			rows = append(rows, row)
+		}
 	}
-	return t.Render()
+	return table.Text(callHead, rows, 0, last)
 }
 
 // summaryTable has everything that is not about single calls.
 func (x *Result) summaryTable() string {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight}})
-	for _, g := range x.groups() {
-		t.AppendRow(row(strings.ToUpper(g.Title), ""))
-		for _, l := range g.Lines {
-			t.AppendRow(row(l.Name, l.Value))
+	var rows [][]string
+	for i, g := range x.groups() {
+		if i > 0 {
+			rows = append(rows, []string{"", ""})
 		}
-		t.AppendSeparator()
+		rows = append(rows, []string{strings.ToUpper(g.Title), ""})
+		for _, l := range g.Lines {
+			rows = append(rows, []string{"  " + l.Name, l.Value})
+		}
 	}
-	return t.Render()
-}
-
-func row(cells ...string) table.Row {
-	r := make(table.Row, len(cells))
-	for i, cell := range cells {
-		r[i] = cell
-	}
-	return r
+	return table.Text([]string{"", ""}, rows, 0)
 }
 
 // tell prints the story of one violation.
