@@ -267,7 +267,8 @@ func (s *subject) end(c actor.Context, op *running, e Outcome) {
 	if s.Ended != nil && !e.NotBegun {
 		s.Ended(op.Name, time.Since(op.began), e.Err)
 	}
-	if e.Unfinished != nil && !errors.Is(s.Context.Err(), context.Canceled) {
+	// Where the process stops, what could not begin waits for its end: an actor at rest might be woken for it again and again.
+	if stops := errors.Is(s.Context.Err(), context.Canceled); e.Unfinished != nil && (e.NotBegun || !stops) {
 		s.goOnLater(c, e.Unfinished)
 	} else {
 		s.failures = 0

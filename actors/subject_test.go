@@ -267,3 +267,49 @@ func TestSubjectPanics(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// restless is a kind that wakes its subject whenever its actor has ended, as for something that is left to do.
+type restless struct {
+	subjectKind
+	wakes int
+}
+
+func (k *restless) Sleep(id volume.ID, _ any) { k.wake(id) }
+
+func (k *restless) wake(id volume.ID) {
+	if k.wakes++; k.wakes < 10 {
+		k.supervisor.Wake(id, nil, &messages.Resume{})
+	}
+}
+
+func (k *restless) Receive(c actor.Context) {
+	if m, ok := c.Message().(*howMany); ok {
+		k.wake("a")
+		m.Send(k.wakes, nil)
+	}
+}
+
+// TestSubjectWaitsForTheEnd: what cannot begin because the process stops does not try that without a pause.
+func TestSubjectWaitsForTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSystem(logr.Discard(), 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		k := &restless{subjectKind: subjectKind{worker: &worker{left: 10}, subjects: Subjects{System: s, Context: ctx}}}
+		if err := s.Start(k, noMetrics{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		s.Workers.closed.Store(true)
+		if _, err := Ask(t.Context(), s.Root, s.Supervisor(), &howMany{}); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if k.wakes != 1 {
+			t.Errorf("woken %d times, want once", k.wakes)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Second) // the library's dead letter throttle
+	})
+}
