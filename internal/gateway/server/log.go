@@ -112,7 +112,7 @@ func (c *call) log(values url.Values) error {
 	defer answer.Body.Close()
 	if answer.StatusCode >= http.StatusBadRequest {
 		// A node that does not come to the end of an error holds nobody up.
-		return &nodeError{out.cause(c.refusal(answer))}
+		return &nodeError{out.cause(c.refusal(node, answer))}
 	}
 	if !waiting.Stop() {
 		return &nodeError{out.cause(context.DeadlineExceeded)}
@@ -121,12 +121,12 @@ func (c *call) log(values url.Values) error {
 }
 
 // refusal returns the error that a node has answered with.
-func (c *call) refusal(answer *http.Response) error {
+func (c *call) refusal(node *api.Client, answer *http.Response) error {
 	text := answer.Header.Get("Content-Range")
 	if answer.StatusCode == http.StatusRequestedRangeNotSatisfiable && validUnsatisfied.MatchString(text) {
 		c.Header().Set("Content-Range", text)
 	}
-	return api.ReadError(answer)
+	return node.ReadError(answer)
 }
 
 // pass sends what a node has answered.

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,11 +24,7 @@ func (c *Client) Unpin(ctx context.Context, id string) (Volume, error) {
 }
 
 func (c *Client) keep(ctx context.Context, id string, keep Keep) (Volume, error) {
-	body, err := json.Marshal(keep)
-	if err != nil {
-		return Volume{}, err
-	}
-	answer, err := c.exchange(ctx, http.MethodPatch, volumePath(id), nil, http.Header{"Content-Type": {"application/json"}}, body)
+	answer, err := c.exchange(ctx, Request{Method: http.MethodPatch, Path: volumePath(id), Body: keep})
 	return decoded[Volume](c, answer, c.known(answer, err, "pins and releases"), volumePath(id), 1)
 }
 
@@ -38,7 +33,7 @@ func (c *Client) keep(ctx context.Context, id string, keep Keep) (Volume, error)
 func (c *Client) Release(ctx context.Context, id, reason string) (Volume, error) {
 	query := url.Values{"grace": {anyGrace}}
 	set(query, "reason", reason)
-	answer, err := c.exchange(ctx, http.MethodDelete, volumePath(id), query, nil, nil)
+	answer, err := c.exchange(ctx, Request{Method: http.MethodDelete, Path: volumePath(id), Query: query})
 	return decoded[Volume](c, answer, c.known(answer, err, "releases"), volumePath(id), 1)
 }
 
@@ -46,7 +41,7 @@ func (c *Client) Release(ctx context.Context, id, reason string) (Volume, error)
 func (c *Client) Purge(ctx context.Context, id, reason string) error {
 	query := url.Values{}
 	set(query, "reason", reason)
-	answer, err := c.exchange(ctx, http.MethodDelete, volumePath(id), query, nil, nil)
+	answer, err := c.exchange(ctx, Request{Method: http.MethodDelete, Path: volumePath(id), Query: query})
 	if reason != "" {
 		err = c.known(answer, err, "the reason of a deletion")
 	}
@@ -58,7 +53,7 @@ func (c *Client) Purge(ctx context.Context, id, reason string) error {
 
 // Gone returns a page of the volumes that are gone, the last one first.
 func (c *Client) Gone(ctx context.Context, q GoneQuery) (GoneList, error) {
-	answer, err := c.exchange(ctx, http.MethodGet, GonePath, q.values(), nil, nil)
+	answer, err := c.exchange(ctx, Request{Method: http.MethodGet, Path: GonePath, Query: q.values()})
 	return decoded[GoneList](c, answer, c.known(answer, err, "deleted volumes"), GonePath, cmp.Or(q.Limit, StandardVolumes))
 }
 
@@ -74,7 +69,7 @@ func (c *Client) known(answer *http.Response, err error, what string) error {
 	}
 	switch refused.Code {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
-		return fmt.Errorf("%s is of an older version, which knows no %s: %w", c.daemon, what, ErrOlder)
+		return fmt.Errorf("%s is of an older version, which knows no %s: %w", c.caller.Server, what, ErrOlder)
 	}
 	return err
 }

@@ -52,11 +52,11 @@ func TestHoldRequests(t *testing.T) {
 		want string
 	}{
 		{func() error { _, err := c.Pin(t.Context(), "a", until, "b"); return err },
-			`PATCH /v1/volumes/a? {"keepUntil":"2026-11-22T03:04:05Z","reason":"b"}`},
-		{func() error { _, err := c.Unpin(t.Context(), "a"); return err }, `PATCH /v1/volumes/a? {"keepUntil":null}`},
+			`PATCH /v1/volumes/a {"keepUntil":"2026-11-22T03:04:05Z","reason":"b"}`},
+		{func() error { _, err := c.Unpin(t.Context(), "a"); return err }, `PATCH /v1/volumes/a {"keepUntil":null}`},
 		{func() error { _, err := c.Release(t.Context(), "a", "b&c"); return err }, `DELETE /v1/volumes/a?grace=1s&reason=b%26c `},
 		{func() error { return c.Purge(t.Context(), "a", "b") }, `DELETE /v1/volumes/a?reason=b `},
-		{func() error { return c.Purge(t.Context(), "a", "") }, `DELETE /v1/volumes/a? `},
+		{func() error { return c.Purge(t.Context(), "a", "") }, `DELETE /v1/volumes/a `},
 		{func() error {
 			_, err := c.Gone(t.Context(), GoneQuery{Query: Query{Namespace: "n", Since: until, Continue: "x", Limit: 3}, ID: "i", Continue: 7})
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 )
 
@@ -36,8 +37,8 @@ func (c *Client) Can(ctx context.Context, verb, resourceName, subresource, names
 	ask.Spec.ResourceAttributes = attributes{
 		Namespace: namespace, Verb: verb, Group: resource.Group, Resource: resourceName, Subresource: subresource,
 	}
-	answer, _, err := get[review](ctx, c, request{
-		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: ask,
+	answer, _, err := get[review](ctx, c, object{}, api.Request{
+		Method: http.MethodPost, Path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", Body: ask,
 	})
 	return answer.Status.Allowed, answer.Status.Reason, err
 }
@@ -53,9 +54,9 @@ func (c *Client) User(ctx context.Context) (string, error) {
 			} `json:"userInfo"`
 		} `json:"status,omitzero"`
 	}
-	answer, _, err := get[userReview](ctx, c, request{
-		method: http.MethodPost, path: "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-		body: userReview{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
+	answer, _, err := get[userReview](ctx, c, object{}, api.Request{
+		Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		Body: userReview{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	})
 	return answer.Status.UserInfo.Username, err
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/katbox/katbox/internal/lib/retry"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 const (
@@ -22,10 +22,7 @@ const (
 // Client asks the Kubernetes API for retained volumes. Its methods may be called from several goroutines.
 type Client struct {
 	namespace string
-	base      *url.URL
-	http      http.Client
-	// timeout bounds a request; of a stream, the time until its first byte. 0 is no bound.
-	timeout time.Duration
+	caller    api.Caller
 	// pause waits before a request is sent again.
 	pause func(context.Context, time.Duration) error
 }
@@ -45,18 +42,13 @@ func New(config *rest.Config, namespace string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address of the API server %q: %w", config.Host, err)
 	}
-	return &Client{
-		namespace: namespace, base: base, timeout: timeout, pause: retry.Pause,
-		http: http.Client{
-			Transport: transport,
-			// The gateway never redirects, and credentials are for the API server alone.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	c := &Client{namespace: namespace, caller: api.NewCaller("the API server", base, transport), pause: retry.Pause}
+	c.caller.Header, c.caller.Timeout = http.Header{"Accept": {"application/json"}}, timeout
+	return c, nil
 }
 
 // Namespace returns the namespace that New was given.
 func (c *Client) Namespace() string { return c.namespace }
 
 // Server returns the URL of the API server, for people.
-func (c *Client) Server() string { return c.base.Redacted() }
+func (c *Client) Server() string { return c.caller.Base.Redacted() }

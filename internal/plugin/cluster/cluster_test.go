@@ -232,7 +232,7 @@ func TestTimeout(t *testing.T) {
 				config := &rest.Config{Host: "https://api.example", Timeout: time.Minute, Transport: row.server}
 				c, err := New(config, "ci")
 				must(t, err)
-				if _, err := c.Get(t.Context(), "ci", "a.b"); (err == nil) != row.object || err != nil && !errors.Is(err, errTimeout) {
+				if _, err := c.Get(t.Context(), "ci", "a.b"); (err == nil) != row.object || err != nil && !errors.Is(err, api.ErrTimeout) {
 					t.Errorf("get: %v", err)
 				}
 				s, err := c.Bytes(t.Context(), "ci/a.b", api.BytesQuery{})
@@ -240,7 +240,7 @@ func TestTimeout(t *testing.T) {
 					_, err = io.ReadAll(s)
 					must(t, s.Close())
 				}
-				if (err == nil) != row.stream || err != nil && !errors.Is(err, errTimeout) {
+				if (err == nil) != row.stream || err != nil && !errors.Is(err, api.ErrTimeout) {
 					t.Errorf("bytes: %v", err)
 				}
 			})

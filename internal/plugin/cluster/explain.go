@@ -229,7 +229,7 @@ func (c *Client) unreachable(err error) error {
 		operation *net.OpError
 	)
 	switch {
-	case errors.Is(err, errTimeout):
+	case errors.Is(err, api.ErrTimeout):
 		return failed("%w; --request-timeout allows more", err)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return failed("the certificate of the API server %s has expired, or the clock of this machine is wrong: %w", c.Server(), err)

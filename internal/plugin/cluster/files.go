@@ -16,7 +16,7 @@ func (c *Client) Files(ctx context.Context, id string, q api.FilesQuery) (api.Fi
 	if err := about.checkVolume(); err != nil {
 		return api.FileList{}, err
 	}
-	list, _, err := get[api.FileList](ctx, c, request{method: http.MethodGet, object: about, path: about.path(), query: q.Values()})
+	list, _, err := get[api.FileList](ctx, c, about, api.Request{Method: http.MethodGet, Path: about.path(), Query: q.Values()})
 	return list, err
 }
 
@@ -31,8 +31,8 @@ func (c *Client) Bytes(ctx context.Context, id string, q api.BytesQuery) (*api.S
 	// Bytes as they are: compressed ones would be other bytes than a later request goes on with.
 	header := http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}}
 	q.SetHeader(header)
-	answer, err := c.ask(ctx, request{
-		method: http.MethodGet, object: about, path: about.path(), query: q.Values(), header: header, stream: true,
+	answer, err := c.ask(ctx, about, api.Request{
+		Method: http.MethodGet, Path: about.path(), Query: q.Values(), Header: header, Stream: true,
 	})
 	if err != nil {
 		return nil, err

@@ -59,12 +59,12 @@ func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, api.BadRequest, "the query cannot be read: "+err.Error())
 		return
 	}
-	q := request{method: r.Method, object: about, path: about.path(), query: query, stream: true, header: http.Header{
+	q := api.Request{Method: r.Method, Path: about.path(), Query: query, Stream: true, Header: http.Header{
 		"Accept-Encoding": {"identity"},
 	}}
 	for _, name := range forwardedHeaders {
 		if values := r.Header[name]; len(values) > 0 {
-			q.header[name] = values
+			q.Header[name] = values
 		}
 	}
 	if about.verb == "patch" { // the bodies of others are for nothing that is possible here
@@ -73,14 +73,14 @@ func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusBadRequest, api.BadRequest, "the body of the request is not a patch in JSON")
 			return
 		}
-		q.header["Content-Type"], q.body = []string{mergePatch}, json.RawMessage(text)
+		q.Header["Content-Type"], q.Body = []string{mergePatch}, json.RawMessage(text)
 	}
 	word := ""
 	if archive := about.subresource == resource.Log && query.Get("archive") != ""; archive && r.Method == http.MethodGet {
 		word = sealed.NewWord()
-		q.header.Set(sealed.Header, word)
+		q.Header.Set(sealed.Header, word)
 	}
-	answer, err := c.send(r.Context(), q)
+	answer, err := c.caller.Send(r.Context(), q)
 	if err != nil {
 		refuse(w, http.StatusBadGateway, api.ServiceUnavailable, c.Explain(r.Context(), "", err).Error())
 		return
@@ -140,7 +140,7 @@ func parsePath(path string) (object, bool) {
 
 // forwardError passes on an answer that is an error, with what a person can do about it.
 func (c *Client) forwardError(ctx context.Context, w http.ResponseWriter, about object, answer *http.Response) {
-	said := readError(answer)
+	said := c.caller.ReadError(answer)
 	for _, name := range []string{"Retry-After", "Content-Range"} {
 		if text := answer.Header.Get(name); text != "" {
 			w.Header().Set(name, text)

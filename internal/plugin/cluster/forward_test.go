@@ -222,7 +222,7 @@ func TestForwardBreaksOff(t *testing.T) {
 	}
 	c.Down(true)
 	gone := connect(t, c, "eve")
-	gone.base = &url.URL{Scheme: "https", Host: "127.0.0.1:1"}
+	gone.caller.Base = &url.URL{Scheme: "https", Host: "127.0.0.1:1"}
 	w := httptest.NewRecorder()
 	gone.Forward().ServeHTTP(w, httptest.NewRequest("GET", inCI, nil))
 	if w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "cannot be reached") {

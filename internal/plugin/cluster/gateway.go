@@ -32,7 +32,7 @@ func (c *Client) Gateway(ctx context.Context) (Gateway, error) {
 		return Gateway{}, err
 	}
 	g := Gateway{Installed: true}
-	answer, err := c.ask(ctx, request{method: http.MethodGet, path: resource.VersionPath})
+	answer, err := c.ask(ctx, object{}, api.Request{Method: http.MethodGet, Path: resource.VersionPath})
 	if err == nil {
 		g.Available, g.Version = true, answer.Header.Get(api.HeaderVersion)
 		return g, answer.Body.Close()
@@ -51,7 +51,7 @@ func (c *Client) Gateway(ctx context.Context) (Gateway, error) {
 
 // installed asks whether there is the APIService.
 func (c *Client) installed(ctx context.Context) (bool, error) {
-	answer, err := c.ask(ctx, request{method: http.MethodGet, path: resource.GroupPath})
+	answer, err := c.ask(ctx, object{}, api.Request{Method: http.MethodGet, Path: resource.GroupPath})
 	failure := (*api.Error)(nil)
 	switch {
 	case err == nil:

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 )
 
@@ -30,9 +31,9 @@ func (c *Client) patch(ctx context.Context, namespace, name string, spec map[str
 	if err := about.checkVolume(); err != nil {
 		return resource.RetainedVolume{}, err
 	}
-	v, _, err := get[resource.RetainedVolume](ctx, c, request{
-		method: http.MethodPatch, object: about, path: about.path(), body: map[string]any{"spec": spec},
-		header: http.Header{"Content-Type": {mergePatch}},
+	v, _, err := get[resource.RetainedVolume](ctx, c, about, api.Request{
+		Method: http.MethodPatch, Path: about.path(), Body: map[string]any{"spec": spec},
+		Header: http.Header{"Content-Type": {mergePatch}},
 	})
 	return v, err
 }
@@ -73,6 +74,6 @@ func (c *Client) delete(ctx context.Context, namespace, name string, query url.V
 	if err := about.checkVolume(); err != nil {
 		return metav1.Status{}, err
 	}
-	status, _, err := get[metav1.Status](ctx, c, request{method: http.MethodDelete, object: about, path: about.path(), query: query})
+	status, _, err := get[metav1.Status](ctx, c, about, api.Request{Method: http.MethodDelete, Path: about.path(), Query: query})
 	return status, err
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // mostNamespaces is how many namespaces one page of a list has.
@@ -17,9 +19,9 @@ const mostNamespaces = 1000
 func (c *Client) Namespaces(ctx context.Context) (names []string, err error) {
 	query := url.Values{"limit": {fmt.Sprint(mostNamespaces)}}
 	for {
-		page, _, err := get[metav1.PartialObjectMetadataList](ctx, c, request{
-			method: http.MethodGet, path: "/api/v1/namespaces", query: query,
-			header: http.Header{"Accept": {"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}},
+		page, _, err := get[metav1.PartialObjectMetadataList](ctx, c, object{}, api.Request{
+			Method: http.MethodGet, Path: "/api/v1/namespaces", Query: query,
+			Header: http.Header{"Accept": {"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}},
 		})
 		if err != nil {
 			return nil, err

@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // Pod is a pod as far as this program looks at one that it made. Its spec is sent as it is: a client
@@ -87,7 +89,7 @@ func (c *Client) CreatePod(ctx context.Context, p Pod) (Pod, error) {
 	if len(validation.IsDNS1123Label(p.Metadata.Namespace)) > 0 {
 		return Pod{}, fmt.Errorf("%q is not the name of a namespace", p.Metadata.Namespace)
 	}
-	made, _, err := get[Pod](ctx, c, request{method: http.MethodPost, path: podsPath(p.Metadata.Namespace), body: p})
+	made, _, err := get[Pod](ctx, c, object{}, api.Request{Method: http.MethodPost, Path: podsPath(p.Metadata.Namespace), Body: p})
 	return made, err
 }
 
@@ -96,7 +98,7 @@ func (c *Client) Pod(ctx context.Context, namespace, name string) (Pod, error) {
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return Pod{}, fmt.Errorf("%q is not the name of a pod in the namespace %q", name, namespace)
 	}
-	p, _, err := get[Pod](ctx, c, request{method: http.MethodGet, path: podsPath(namespace) + "/" + name})
+	p, _, err := get[Pod](ctx, c, object{}, api.Request{Method: http.MethodGet, Path: podsPath(namespace) + "/" + name})
 	return p, err
 }
 
@@ -110,9 +112,9 @@ func (c *Client) PodWarning(ctx context.Context, p Pod) (string, error) {
 			LastTimestamp string `json:"lastTimestamp"`
 		} `json:"items"`
 	}
-	list, _, err := get[events](ctx, c, request{
-		method: http.MethodGet, path: "/api/v1/namespaces/" + p.Metadata.Namespace + "/events",
-		query: url.Values{"fieldSelector": {"type=Warning,involvedObject.uid=" + p.Metadata.UID}},
+	list, _, err := get[events](ctx, c, object{}, api.Request{
+		Method: http.MethodGet, Path: "/api/v1/namespaces/" + p.Metadata.Namespace + "/events",
+		Query: url.Values{"fieldSelector": {"type=Warning,involvedObject.uid=" + p.Metadata.UID}},
 	})
 	last, at := "", ""
 	for _, e := range list.Items {

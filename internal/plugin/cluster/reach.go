@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // OutOfReach is a gateway whose replicas are ready, and to which the API server cannot connect.
@@ -38,7 +40,7 @@ type service struct {
 // unavailableService returns what the API server says of the gateway that is not available, and which Service it asks;
 // nothing if the user may not know.
 func (c *Client) unavailableService(ctx context.Context) (condition, service) {
-	type object struct {
+	type apiService struct {
 		Spec struct {
 			Service service `json:"service"`
 		} `json:"spec"`
@@ -46,8 +48,8 @@ func (c *Client) unavailableService(ctx context.Context) (condition, service) {
 			Conditions []condition `json:"conditions"`
 		} `json:"status"`
 	}
-	registered, _, err := get[object](ctx, c, request{
-		method: http.MethodGet, path: "/apis/apiregistration.k8s.io/v1/apiservices/" + APIService,
+	registered, _, err := get[apiService](ctx, c, object{}, api.Request{
+		Method: http.MethodGet, Path: "/apis/apiregistration.k8s.io/v1/apiservices/" + APIService,
 	})
 	if err != nil {
 		return condition{}, service{}
@@ -87,9 +89,9 @@ func (c *Client) outOfReach(ctx context.Context, why condition, of service) *Out
 			} `json:"ports"`
 		} `json:"items"`
 	}
-	list, _, err := get[slices](ctx, c, request{
-		method: http.MethodGet, path: "/apis/discovery.k8s.io/v1/namespaces/" + of.Namespace + "/endpointslices",
-		query: url.Values{"labelSelector": {"kubernetes.io/service-name=" + of.Name}},
+	list, _, err := get[slices](ctx, c, object{}, api.Request{
+		Method: http.MethodGet, Path: "/apis/discovery.k8s.io/v1/namespaces/" + of.Namespace + "/endpointslices",
+		Query: url.Values{"labelSelector": {"kubernetes.io/service-name=" + of.Name}},
 	})
 	if err != nil {
 		return nil

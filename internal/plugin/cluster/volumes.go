@@ -13,6 +13,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 )
 
@@ -69,8 +70,8 @@ func (c *Client) List(ctx context.Context, q Query) (Page, error) {
 	if err := about.check(); err != nil {
 		return Page{}, err
 	}
-	list, header, err := get[resource.RetainedVolumeList](ctx, c, request{
-		method: http.MethodGet, object: about, path: about.path(), query: q.values(),
+	list, header, err := get[resource.RetainedVolumeList](ctx, c, about, api.Request{
+		Method: http.MethodGet, Path: about.path(), Query: q.values(),
 	})
 	if err != nil {
 		return Page{}, err
@@ -116,7 +117,7 @@ func (c *Client) Get(ctx context.Context, namespace, name string) (resource.Reta
 	if err := about.checkVolume(); err != nil {
 		return resource.RetainedVolume{}, err
 	}
-	v, _, err := get[resource.RetainedVolume](ctx, c, request{method: http.MethodGet, object: about, path: about.path()})
+	v, _, err := get[resource.RetainedVolume](ctx, c, about, api.Request{Method: http.MethodGet, Path: about.path()})
 	return v, err
 }
 
