@@ -2,7 +2,7 @@ package messages
 
 import "github.com/katbox/katbox/internal/model/volume"
 
-// OwnVolume tells whose a volume is, as a gateway said of the pod with this UID. The answer comes
+// OwnVolume names the owner of a volume, as a gateway said of the pod with this UID. The answer comes
 // once a retained volume has that durably; a volume that is awake writes it with its next change.
 // Front -> supervisor -> volume.
 type OwnVolume struct {

@@ -86,10 +86,10 @@ type Config struct {
 	MaxRetained func(namespace string) volume.Size
 	// Resized is called when the index of volumes takes much more memory than before, or less; see [retained.Index.Watch].
 	Resized func(bytes int)
-	// Published is called after a pod's volume was published and while nobody has asked whose it is.
+	// Published is called after a pod's volume was published, as long as its owner was not asked for.
 	// The publish was answered before. The call must not block.
 	Published func(volume.Record)
-	// AskOwner asks a gateway, which answers with Own, whose a volume is that is about to be published. It
+	// AskOwner asks a gateway, which answers with Own, for the owner of a volume that is about to be published. It
 	// reports whether there is a gateway to ask; without AskOwner there is none. The call must not block.
 	AskOwner func(volume.Record) bool
 	// Gone returns tombstones of the volumes that were deleted; [store.Store.Gone] is one. Without it

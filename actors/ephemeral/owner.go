@@ -9,7 +9,7 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// Own notes whose a volume is, as a gateway said of its pod. A retained volume has that durably when
+// Own notes the owner of a volume, as a gateway said of its pod. A retained volume has that durably when
 // Own returns. A volume that is published keeps it in memory and writes it with its next change, so
 // that it costs no sync; after a crash its owner has to be asked for again.
 //
@@ -56,7 +56,7 @@ func (v *volumes) countHoldings(m *messages.CountHoldings) {
 	m.Send(answer, nil)
 }
 
-// news is what a source says of a volume's pod: whose it is, or how it ended.
+// news is what a source says of a volume's pod: its owner, or how it ended.
 type news struct {
 	messages.Request
 	pod   volume.PodUID

@@ -159,7 +159,7 @@ type ReservePool struct {
 	Pool string
 	// Kind is that of the pools that will do; empty means [pools.KindArray].
 	Kind pools.Kind
-	// Near are the pools of nodes that will do, told by their UUIDs: lists, the best first. Empty means that any
+	// Near are the pools of nodes that will do, identified by their UUIDs: lists, the best first. Empty means that any
 	// will do.
 	Near [][]string
 	// Block: it is to be a block device. Copy: its data come from another one, or from a snapshot.

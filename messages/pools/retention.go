@@ -19,7 +19,7 @@ type VolumeNotRetained struct{ Name string }
 
 // Past is what the index keeps of a retained volume, or of one that was given to another claim.
 type Past struct {
-	// Claim and the UIDs tell whose it is; those of a volume that was given are its former owner's.
+	// Claim and the UIDs identify its owner; those of a volume that was given are its former owner's.
 	Namespace, NamespaceUID string
 	Claim, ClaimUID         string
 	Since, Until            time.Time

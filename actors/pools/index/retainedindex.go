@@ -31,7 +31,7 @@ func (x *Index) pastOf(o *v1alpha1.PoolVolume) *poolmessages.Past {
 	return nil
 }
 
-// enterAfterlife notes whose a volume is, and was.
+// enterAfterlife notes the owner of a volume, and the former one.
 func (x *Index) enterAfterlife(name string, v *Volume) {
 	if v.Claim != "" {
 		x.ofClaim[v.Claim] = name

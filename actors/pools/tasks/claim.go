@@ -74,7 +74,7 @@ func (t *task) namespace(ctx context.Context, name string) (*metav1.PartialObjec
 	return o, nil
 }
 
-// isFor writes into a resource whose it is.
+// isFor writes the owner into a resource.
 func isFor(v *v1alpha1.PoolVolume, c *claim) {
 	if c == nil {
 		return

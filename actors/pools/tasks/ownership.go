@@ -23,7 +23,7 @@ import (
 // namespace has it.
 const unseenNamespace types.UID = "unseen"
 
-// ownership is whose a volume is.
+// ownership is the owner of a volume.
 type ownership struct {
 	// claim is nil where that is not known.
 	claim *v1alpha1.ClaimRef
@@ -32,7 +32,7 @@ type ownership struct {
 	lifespan time.Duration
 }
 
-// owned reads whose a volume is.
+// owned reads the owner of a volume.
 func (t *task) owned(ctx context.Context, v *v1alpha1.PoolVolume) (ownership, error) {
 	has := ownership{claim: v.Spec.ClaimRef, lifespan: rules.LifespanFromSpec(v.Spec.Lifespan)}
 	pv, err := t.persistentVolumeOf(ctx, v)
@@ -159,7 +159,7 @@ func (t *task) follow(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	return t.writeSpec(ctx, v, func() { v.Spec.Lifespan = rules.LifespanToSpec(c.Lifespan) })
 }
 
-// renameOwner writes into the resource of a volume whose it is, and into its comment on the array, by which a later import
+// renameOwner writes the owner of a volume into its resource, and into its comment on the array, by which a later import
 // knows it. The comment comes first: what only the resource says is not looked at again.
 func (t *task) renameOwner(ctx context.Context, v *v1alpha1.PoolVolume, has ownership) error {
 	pool, err := t.UsePool(ctx, v.Spec.PoolName)

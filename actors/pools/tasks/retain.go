@@ -211,7 +211,7 @@ func (t *task) comments(ctx context.Context, v *v1alpha1.PoolVolume, id string, 
 	return nil
 }
 
-// finishRetained makes true what a person has changed of a retained volume: how long it is kept, or whose it is.
+// finishRetained makes true what a person has changed of a retained volume: how long it is kept, or its owner.
 func (t *task) finishRetained(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	pool, err := t.UsePool(ctx, v.Spec.PoolName)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // hold lets calls wait until the driver serves, or until their deadline. The sidecars of a replica that does
 // not lead are held at their first Probe: they end when they find no socket for half a minute, and ask again
-// each second when they are told that it is not ready.
+// each second when the answer is that it is not ready.
 func (d *Driver) hold() grpc.UnaryServerInterceptor {
 	if d.cfg.Serving == nil {
 		return nil

@@ -15,7 +15,7 @@
 // node that has more. Nodes whose frontier ends the page too early are asked again, in at most three
 // rounds. A page may therefore be shorter than its limit, or empty, and not be the last.
 //
-// A node that does not answer holds up nobody: the page is made without it, and names it, and so do
+// A node that does not answer delays no request: the page is made without it, and names it, and so do
 // all further pages of that list. If no node at all answers, the list is an error and not empty.
 //
 // # What a node says is not trusted
@@ -25,6 +25,6 @@
 // place of no other node's entries. Whose a volume is, the package decides again by what the gateway
 // itself has read from the API server.
 //
-// The package does not authenticate or authorize anybody: the caller says whether the reader may see
+// The package does not authenticate or authorize users: the caller says whether the reader may see
 // volumes in all namespaces. It does not retry, and caches nothing.
 package fleet

@@ -41,14 +41,13 @@ type Config struct {
 	Nodes      Nodes
 	Namespaces Namespaces
 	Owners     Owners
-	// Key seals what Continue says, so that nobody can make one up. It has 32 bytes, and is the same
+	// Key seals what Continue says, so that no client can forge one. It has 32 bytes, and is the same
 	// in all replicas: the next page may come from another one.
 	Key []byte
 	// Namespace is the gateway's own. Volumes whose namespace is not known are listed in it.
 	Namespace string
 	Log       logr.Logger
-	// Dropped counts entries of nodes that were left out because they cannot be true; nil: nobody
-	// counts them.
+	// Dropped counts entries of nodes that were left out because they cannot be true. It may be nil.
 	Dropped func(node string, entries int)
 }
 

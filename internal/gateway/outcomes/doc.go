@@ -7,7 +7,7 @@
 // inline CSI volumes. Pods without such volumes are dropped at once, a page of a list at a time.
 //
 // What was seen is remembered for ten minutes: at most 2,000 pods of a node, and 100,000 in all. A
-// node is told when a pod of its ends, and all that is remembered of its pods when it connects,
+// node gets a report when one of its pods ends, and all that are remembered of its pods when it connects,
 // because a daemon that was started anew may have lost what it had heard. What is forgotten stays
 // unknown to the node, which then keeps the volume for its full lifespan.
 package outcomes

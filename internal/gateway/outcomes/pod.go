@@ -32,7 +32,7 @@ func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
 	}
 	o.PodUID, o.Outcome = string(pod.UID), how.String()
 	// The kubelet calls a static pod by another UID than its mirror has. A node may write that as it
-	// likes, but only into mirrors of its own pods, and nothing here is told to another node.
+	// likes, but only into mirrors of its own pods, and nothing here is reported to another node.
 	if mirrored, ok := pod.Annotations[core.MirrorPodAnnotationKey]; ok {
 		o.PodUID = mirrored
 	}

@@ -1,4 +1,4 @@
-// Package owners finds out whose a volume is. Nodes ask about pods; the answer comes from the API
+// Package owners finds the owners of volumes. Nodes ask about pods; the answer comes from the API
 // server, by one GET of the pod, and from the UID of its namespace.
 //
 // The API server's word is remembered by the pod's UID, in a bounded cache, so that several volumes

@@ -3,8 +3,8 @@ package owners
 import "sync"
 
 // memory keeps the values that were put or got last: at most as many as its bounds, at least about half
-// of that. It has two generations. When the young one is full it becomes the old one, and what nobody
-// has got from that in the meantime goes.
+// of that. It has two generations. When the young one is full it becomes the old one, and what was
+// not read from the old one in the meantime is dropped.
 type memory[K comparable, V any] struct {
 	// most bounds how many values there are, mostBytes what they take as sizeOf says.
 	most, mostBytes int

@@ -1,6 +1,6 @@
 // Package podevents tells people where the files of a failed pod are: it writes a Kubernetes event,
 // with the commands that show them, on the pod. When the pod is being deleted it goes on the pod's
-// Job, and there is none if it has no Job: nobody looks at what he has deleted.
+// Job, and there is none if it has no Job: users do not look at what they have deleted.
 //
 // The event says that files are kept, and not until when: that is decided by the node as the kubelet
 // lets go of the volume, after the pod has failed, and room may run short later. One of the commands

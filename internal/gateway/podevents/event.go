@@ -83,8 +83,8 @@ func ended(pod *core.Pod) time.Time {
 }
 
 // aboutWhom returns the object that the event is put on: the pod, or its Job if the pod goes. It
-// returns false if there is nobody. Whoever made the pod wrote who its controller is, as long as they like:
-// what cannot be a Job's is nobody.
+// returns false if there is no object. The user who created the pod wrote who its controller is, in a text of any length:
+// what cannot be the name of a Job is none.
 func aboutWhom(pod *core.Pod, deleted bool) (core.ObjectReference, bool) {
 	if !deleted && pod.DeletionTimestamp == nil {
 		return core.ObjectReference{

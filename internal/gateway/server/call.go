@@ -235,7 +235,7 @@ func (c *call) end(err error) {
 	c.logLine(err)
 	if err != nil && begun || c.code == statusLeft {
 		// The only way to tell the client that the answer is not complete. One that has only closed its
-		// side would be told 200 with nothing.
+		// side would get 200 with an empty body.
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -35,8 +35,8 @@ func (l *limiter) take(user string) (release func(), refused *apierrors.StatusEr
 	return release, nil
 }
 
-// wait is take for requests that end soon: it waits for the turn of the user. Who has the fewest comes first, so nobody
-// who asks again and again keeps others out.
+// wait is take for requests that end soon: it waits for the turn of the user. The user with the fewest comes first, so no user
+// keeps others out by asking again and again.
 func (l *limiter) wait(ctx context.Context, user string) (release func(), err error) {
 	of, who := reader(user)
 	waiting, cancel := context.WithTimeout(ctx, l.patience)
@@ -48,7 +48,7 @@ func (l *limiter) wait(ctx context.Context, user string) (release func(), err er
 	case errors.Is(err, shares.ErrQueue):
 		return nil, resource.TooMany("%d %s of %s wait for their turn, which is the most; try again in a moment", mostWaiting, l.what, who)
 	case errors.Is(ctx.Err(), context.Canceled):
-		return nil, err // nobody is there any more
+		return nil, err // the client has left
 	}
 	return nil, l.refuse(of, who)
 }

@@ -111,7 +111,7 @@ func (c *call) log(values url.Values) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= http.StatusBadRequest {
-		// A node that does not come to the end of an error holds nobody up.
+		// A node that does not come to the end of an error delays no other request.
 		return &nodeError{out.cause(c.refusal(node, answer))}
 	}
 	if !waiting.Stop() {

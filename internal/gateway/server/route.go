@@ -27,7 +27,7 @@ const (
 type target struct {
 	kind kind
 	trust.Attributes
-	// refused says why nobody can do this; empty if somebody may.
+	// refused says why no user can do this; it is empty if a user may.
 	refused string
 }
 

@@ -64,14 +64,14 @@ type Authenticator struct {
 	ended sync.WaitGroup
 }
 
-// state is whom to believe, or why nobody.
+// state is whose certificates are trusted, or why none are.
 type state struct {
 	*trusted
 	// refused is set in place of trusted.
 	refused error
 }
 
-// NewAuthenticator returns an Authenticator that believes nobody until Start.
+// NewAuthenticator returns an Authenticator that accepts no client until Start.
 func NewAuthenticator(cfg AuthenticatorConfig) (*Authenticator, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (a *Authenticator) read(ctx context.Context) (*corev1.ConfigMap, error) {
 }
 
 // changed takes over what the ConfigMap says now. If that is damaged, what it said before stays in
-// force; if it is unsafe, nobody is believed until it has been corrected.
+// force; if it is unsafe, no client is accepted until it has been corrected.
 func (a *Authenticator) changed(object any) {
 	config, ok := object.(*corev1.ConfigMap)
 	if !ok || config.Name != configName || config.Namespace != configNamespace {
@@ -197,7 +197,7 @@ func (a *Authenticator) TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.C
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"h2", "http/1.1"},
 		ClientAuth:     tls.VerifyClientCertIfGiven,
-		// An empty pool trusts nobody; nil would be the system's.
+		// An empty pool trusts no client; nil would be the system's.
 		ClientCAs: x509.NewCertPool(),
 		// A resumed session would bring the trust of its day.
 		SessionTicketsDisabled: true,

@@ -31,7 +31,7 @@ func TestStartRefuses(t *testing.T) {
 		change func(data map[string]string)
 		want   string
 	}{
-		{"T3: all users may", configMap(clients, clients, `[]`), nil, "anybody with a client certificate of the cluster could"},
+		{"T3: all users may", configMap(clients, clients, `[]`), nil, "any client with a certificate of the cluster could"},
 		{"T3: null", configMap(clients, clients, `null`), nil, "could name himself anyone"},
 		{"T3: the same key", configMap(clients.renewed(), clients, `[]`), nil, "could name himself anyone"},
 		{"T3: among others", configMap(proxies, clients, `[]`), func(data map[string]string) {

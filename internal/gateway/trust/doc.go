@@ -6,8 +6,8 @@
 // packages verify both. CA, names and the names of the headers come from the ConfigMap
 // kube-system/extension-apiserver-authentication, which is watched: a CA that has been replaced is
 // refused from then on, on connections that are open already too. It refuses to start, and later
-// to believe anybody, where the request-header CA is also the CA of the cluster's users and no
-// name is demanded: there each user could name himself anyone. kube-apiserver adds a new CA to the
+// to accept any client, where the request-header CA is also the CA of the cluster's users and no
+// name is demanded: there each user could claim any name. kube-apiserver adds a new CA to the
 // ConfigMap and leaves the one before there. To end that one's trust, delete the ConfigMap:
 // kube-apiserver makes it anew at once, with what it uses now.
 //

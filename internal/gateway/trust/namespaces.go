@@ -89,7 +89,7 @@ func NewNamespaces(cfg NamespacesConfig) (*Namespaces, error) {
 	return &Namespaces{cfg: cfg, informer: informer, looked: lru.NewLRUExpireCache(mostLookups)}, nil
 }
 
-// keepIdentity drops what nobody asks for: the labels and annotations of 10,000 namespaces are
+// keepIdentity drops what is not read: the labels and annotations of 10,000 namespaces are
 // megabytes.
 func keepIdentity(object any) (any, error) {
 	namespace, ok := object.(*metav1.PartialObjectMetadata)

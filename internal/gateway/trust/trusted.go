@@ -28,7 +28,7 @@ const (
 
 // errUnsafe: what the ConfigMap says would let each user of the cluster name himself anyone.
 var errUnsafe = errors.New(keyAllowedNames + " is empty, and " + keyCA + " contains a CA of " + keyClientCA +
-	": anybody with a client certificate of the cluster could name himself anyone; set --requestheader-allowed-names of kube-apiserver, " +
+	": any client with a certificate of the cluster could claim to be any user; set --requestheader-allowed-names of kube-apiserver, " +
 	"or give it a CA of its own by --requestheader-client-ca-file")
 
 // trusted is one state of the ConfigMap. It never changes: what is true of one request comes from

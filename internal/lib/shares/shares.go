@@ -1,8 +1,8 @@
 // Package shares divides slots among parties, such as namespaces, so that none keeps all others out.
 //
 // A party gets a further slot only while more are free than it has. So one alone gets half of all slots, a
-// second one half of those that are left, and so on: there is a slot for each of the next ones to come. Nobody
-// has to say how many parties there are, and what one has not taken is nobody's.
+// second one half of those that are left, and so on: there is a slot for each of the next ones to come. The number
+// of parties need not be known, and a slot that is not taken belongs to none of them.
 package shares
 
 import (

@@ -24,7 +24,7 @@ type Source interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// errNone: nobody can connect yet.
+// errNone: no client can connect yet.
 var errNone = errors.New("there is no certificate yet")
 
 // served is the certificate that clients see.

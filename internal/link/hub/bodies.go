@@ -13,7 +13,7 @@ import (
 // mostBody bounds a request to a node, which takes twice as much.
 const mostBody = 512 << 10
 
-// ErrRefused: the node does not take what it is told, because it has another source or is an older version.
+// ErrRefused: the node does not accept the report, because it has another source or is an older version.
 var ErrRefused = errors.New("the node does not take it")
 
 // errBad: the node does not take all of it together. It may take parts of it.

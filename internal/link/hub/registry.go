@@ -236,7 +236,7 @@ type dialled struct{}
 const (
 	// mostHeader bounds the headers of a node's answer, and of its request to connect.
 	mostHeader = 64 << 10
-	// streamWindow and connWindow are how much a node may send that nobody has read yet, on a stream
+	// streamWindow and connWindow are how much a node may send that was not read yet, on a stream
 	// and on a connection. A stream moves no more than its window in a round trip. With the 32 streams
 	// that a node allows, slow readers of all of them leave half a MiB for lists and summaries; the 256
 	// streams of a gateway keep 128 MiB at most.

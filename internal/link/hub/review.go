@@ -24,8 +24,8 @@ type Identity struct {
 	Node string
 }
 
-// Reviewer says whose a token is. It returns ErrToken if it is nobody's, and another error if this
-// cannot be said now.
+// Reviewer identifies the owner of a token. It returns ErrToken if the token is not valid, and another error if this
+// cannot be found out now.
 type Reviewer interface {
 	Review(ctx context.Context, token string) (Identity, error)
 }

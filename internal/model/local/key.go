@@ -15,7 +15,7 @@ type Key string
 // keyText is what NewKey makes, in this version and in later ones.
 var keyText = regexp.MustCompile(`^[A-Z2-7]{26,64}$`)
 
-// NewKey returns a key that nobody can guess.
+// NewKey returns a random key.
 func NewKey() Key { return Key(rand.Text()) }
 
 // Valid reports whether the key can be one.

@@ -1,15 +1,15 @@
 // Package outcome says how a pod ended, from what its object in the Kubernetes API says. It is one
 // pure rule: sources of such objects are elsewhere.
 //
-// The phase alone does not tell. Since Kubernetes 1.27 a pod that was told to go and then exits with
+// The phase alone does not tell. Since Kubernetes 1.27 a pod that was stopped and then exits with
 // code 0 is Succeeded: after `kubectl delete`, after its Job's deadline, after preemption, and when
 // the node runs short of something. None of these has done its work, so [Of] calls only those pods
-// Succeeded that nothing had told to go. Two evictions cannot be told from success, because the
+// Succeeded that nothing had stopped. Two evictions cannot be distinguished from success, because the
 // object does not show them: one for the limit of an emptyDir, and one right after a restart of the
 // kubelet. Nor can a deletion by force that a kubelet finds out later, when it reaches the API server
 // again. That is why success only ever shortens a lifespan, and nothing goes at once.
 //
-// Nor does the phase tell what failed. A pod that was told to go and ends by the signal that told it, as
+// Nor does the phase say what failed. A pod that was stopped and ends by the signal that stopped it, as
 // most programs do that handle none, is Failed with exit code 143. It has not failed: it is Stopped.
 package outcome
 
@@ -73,7 +73,7 @@ const (
 const ReasonOutOfMemory = "OOMKilled"
 
 // clockMargin is how far the clocks of node and API server may differ. The node's clock says when a pod
-// ended, that of the API server when it was told to go.
+// ended, that of the API server when it was stopped.
 const clockMargin = time.Minute
 
 // Of returns how a pod ended. It is OutcomeUnknown for one that has not.
@@ -91,7 +91,7 @@ func Of(p Pod) volume.Outcome {
 	return volume.Succeeded
 }
 
-// endedBefore reports whether all containers of a pod had certainly ended when it was told to go. It
+// endedBefore reports whether all containers of a pod had certainly ended when it was stopped. It
 // says no if the clocks contradict one another.
 func endedBefore(p Pod) bool {
 	told, ok := toldAt(p)
@@ -112,8 +112,8 @@ func endedBefore(p Pod) bool {
 	return true
 }
 
-// endedAsTold reports whether a pod was told to go, and nothing of it failed: each container that did not
-// exit with 0 ended by the signal that told it, within the grace. One that such a signal ended before has failed:
+// endedAsTold reports whether a pod was stopped, and nothing of it failed: each container that did not
+// exit with 0 ended by the signal that stopped it, within the grace. One that such a signal ended before has failed:
 // a liveness probe had it killed, and its owner deletes what has failed. So it says no if the node's clock is late.
 func endedAsTold(p Pod) bool {
 	told, ok := toldAt(p)
@@ -138,7 +138,7 @@ func endedAsTold(p Pod) bool {
 // name in its place, SIGINT and SIGQUIT. SIGKILL is none: what has to be killed did not do as it was told.
 var asksToEnd = []int32{128 + 15, 128 + 2, 128 + 3}
 
-// toldAt returns when a pod was told to go. ok is false if it was not, or if that cannot be known.
+// toldAt returns when a pod was stopped. ok is false if it was not, or if that cannot be known.
 func toldAt(p Pod) (at time.Time, ok bool) {
 	if p.Deletion.IsZero() || p.Grace == nil || *p.Grace < 0 || *p.Grace > int64(maxGrace/time.Second) {
 		return time.Time{}, false

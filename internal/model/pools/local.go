@@ -14,7 +14,7 @@ const TopologyValue = "here"
 // PoolContext is the key in the volume context of a volume on a node under which the UUID of its pool is.
 const PoolContext = "pools.katbox.io/pool"
 
-// TopologyKey returns the key of the topology segment of a pool on a node, told by its UUID. Each pool has a key
+// TopologyKey returns the key of the topology segment of a pool on a node, identified by its UUID. Each pool has a key
 // of its own, so that a disk may move to another node, and a node may have several.
 func TopologyKey(uuid string) string { return topologyPrefix + uuid }
 

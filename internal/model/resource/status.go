@@ -72,7 +72,7 @@ func Expired(format string, values ...any) *apierrors.StatusError {
 	return Error(http.StatusGone, metav1.StatusReasonExpired, "", format, values...)
 }
 
-// NotAllowed says that nobody can do this.
+// NotAllowed says that no user can do this.
 func NotAllowed(format string, values ...any) *apierrors.StatusError {
 	return Error(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "", format, values...)
 }

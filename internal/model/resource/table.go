@@ -42,7 +42,7 @@ var (
 	}
 	outcomeColumn = column{
 		metav1.TableColumnDefinition{
-			Name: "Outcome", Type: "string", Description: "How the pod ended: Succeeded, Failed, or Stopped when it was told to go.",
+			Name: "Outcome", Type: "string", Description: "How the pod ended: Succeeded, Failed, or Stopped if it was stopped before.",
 		},
 		func(v *RetainedVolume, _ time.Time) string { return cmp.Or(v.Status.Outcome, unknown) },
 	}

@@ -111,7 +111,7 @@ type VPSA struct {
 	RequestTimeout *Duration `json:"requestTimeout,omitempty"`
 }
 
-// LocalPool is a directory on a disk of a node, told by the UUID that a file in it has: the disk may move to
+// LocalPool is a directory on a disk of a node, identified by the UUID that a file in it has: the disk may move to
 // another node, and the node may get another name.
 type LocalPool struct {
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`

@@ -115,7 +115,7 @@ type ClaimRef struct {
 	// UID is the claim's.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// NamespaceUID is the namespace's: a later one of the same name may be somebody else's.
+	// NamespaceUID is the namespace's: a later one of the same name may have another owner.
 	// +optional
 	NamespaceUID types.UID `json:"namespaceUID,omitempty"`
 }

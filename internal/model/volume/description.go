@@ -52,8 +52,8 @@ type Selection struct {
 	// PodPrefix selects pods by the beginning of their name.
 	PodPrefix string
 	Pod       PodUID
-	// Job and OwnerKind select by the fields of Owner; Job by the name of the pod if nobody was asked
-	// about the owner.
+	// Job and OwnerKind select by the fields of Owner; Job by the name of the pod if the owner is not
+	// known.
 	Job, OwnerKind string
 	// Since leaves out volumes that were retained before.
 	Since time.Time

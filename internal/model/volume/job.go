@@ -32,8 +32,8 @@ func MayBeOf(pod, job string) bool {
 	return job != "" && guess != "" && (guess == job || strings.HasPrefix(guess, job) && ofIndex.ReplaceAllString(guess, "") == job)
 }
 
-// OfJob reports whether the volume's pod is of a Job: as its owner says, or by its name if nobody
-// was asked.
+// OfJob reports whether the volume's pod is of a Job: as its owner says, or by its name if the owner
+// is not known.
 func (r Record) OfJob(job string) bool {
 	if r.Owner.Verdict == Unasked {
 		return MayBeOf(r.PodName, job)

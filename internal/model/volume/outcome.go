@@ -8,7 +8,7 @@ type Outcome uint8
 const (
 	// OutcomeUnknown: the end of the pod was never seen.
 	OutcomeUnknown Outcome = iota
-	// Succeeded: all its containers ended by themselves with exit code 0, before the pod was told to go.
+	// Succeeded: all its containers ended by themselves with exit code 0, before the pod was stopped.
 	Succeeded
 	// Failed: at least one container failed, or the pod was evicted or took too long.
 	Failed

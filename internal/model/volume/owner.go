@@ -11,7 +11,7 @@ import (
 type Verdict uint8
 
 const (
-	// Unasked: nobody has asked about the pod, or there was no answer yet.
+	// Unasked: the API server was not asked about the pod, or has not answered yet.
 	Unasked Verdict = iota
 	// Confirmed: the pod was there, with this UID, in this namespace, on this node.
 	Confirmed
@@ -30,7 +30,7 @@ func (v Verdict) String() string {
 	return "Unasked"
 }
 
-// Owner is whose a volume is, as the gateway read it from the API server while the pod existed. The
+// Owner is the owner of a volume, as the gateway read it from the API server while the pod existed. The
 // zero Owner says that this is not known. Only a Confirmed owner has further fields.
 type Owner struct {
 	Verdict Verdict

@@ -22,7 +22,7 @@ type Inline interface {
 
 // Claims are the volumes of deleted claims that are kept in pools on the node's disks.
 type Claims interface {
-	// Retained describes them all, the one that was retained last first. Nobody changes what it returns.
+	// Retained describes them all, the one that was retained last first. What it returns is not changed.
 	Retained(context.Context) ([]volume.Description, error)
 	// Read begins to read one. Its errors are those of Volumes.
 	Read(context.Context, volume.ID) (*files.Reading, error)

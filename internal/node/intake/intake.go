@@ -133,7 +133,7 @@ func (i *Intake) Take(ctx context.Context, e outcome.Ending) error {
 }
 
 // news reports whether it is news how the pod has ended, and remembers it. One that is Succeeded and
-// is told to go later looks as if it was Stopped; that it Failed contradicts the first word.
+// is stopped later looks as if it was Stopped; that it Failed contradicts the first word.
 func (i *Intake) news(pod volume.PodUID, o volume.Outcome) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

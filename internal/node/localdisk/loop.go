@@ -206,7 +206,7 @@ func attachOne(control, file *os.File, flags uint32) (*loop, error) {
 		err = refuseDiscards(name)
 	}
 	if err != nil {
-		// Nobody else has seen it.
+		// No other process has seen it.
 		err = errors.Join(err, kernel.LoopClear(int(device.Fd())))
 		if l != nil {
 			l.Close()

@@ -21,7 +21,7 @@ import (
 // lost its file may get another volume's at any time. The error is [volume.ErrBusy] while something uses it: a mount,
 // also one in another mount namespace, or a process that has the device open.
 func detach(ctx context.Context, name string, isOurs func(*loop) bool) error {
-	// While this handle is open, the device keeps its file. It is in nobody's way.
+	// While this handle is open, the device keeps its file. It delays no other process.
 	look, err := openLoop(name, os.O_RDONLY)
 	switch {
 	case errors.Is(err, volume.ErrNotFound):
@@ -79,7 +79,7 @@ func detach(ctx context.Context, name string, isOurs func(*loop) bool) error {
 
 // heldDevice says what may hold a loop device that is not lent. block is [blockDir].
 func heldDevice(block, name string) error {
-	// In memory, too. What it does not tell is told below.
+	// In memory, too. What it does not report is checked below.
 	holders, _ := kernel.Names(filepath.Join(block, name, "holders"))
 	if len(holders) > 0 {
 		return fmt.Errorf("%w: %s is part of %s; take that device away (lsblk /dev/%s)", volume.ErrBusy, name, strings.Join(holders, ", "), name)

@@ -10,8 +10,7 @@ import (
 // maxMatches is how many namespaces matches remembers. A name takes some 100 bytes.
 const maxMatches = 1 << 16
 
-// pattern is one of path.Match, with what comes before its first wildcard: most patterns are told apart
-// by that.
+// pattern is one of path.Match, with what comes before its first wildcard: most patterns differ in that.
 type pattern struct{ glob, prefix string }
 
 func newPattern(glob string) pattern {

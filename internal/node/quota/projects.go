@@ -62,7 +62,7 @@ type Config struct {
 	// IDs are those that volumes may get, except Reserved.
 	IDs      Range
 	Reserved []uint32
-	// Draw returns any number below n, by which an ID is chosen; nil for one that nobody can guess.
+	// Draw returns any number below n, by which an ID is chosen; nil for one that cannot be guessed.
 	Draw    func(n uint32) uint32
 	Metrics *metrics.Metrics
 	// LimitChanged is called for each limit that another program has changed; nil for nothing.
@@ -158,7 +158,7 @@ func (p *Projects) Enforces(id uint32) bool {
 }
 
 // Has reports whether an open data directory has the project of its record. It has not in a copy of a working directory, or
-// where root of a pod has taken it out. That it cannot be told counts as yes.
+// where root of a pod has taken it out. If it cannot be found out, the answer is yes.
 func (p *Projects) Has(fd int, id uint32) bool {
 	has, err := p.Kernel.Project(fd)
 	return err != nil || has == id

@@ -85,7 +85,7 @@ type rare struct {
 // holdTexts are often those of many volumes that a person decided about at once.
 type holdTexts struct{ by, why string }
 
-// mostReleaseTexts bounds the different texts while there are releases: anybody who may release a volume may give
+// mostReleaseTexts bounds the different texts while there are releases: a user who may release volumes may give
 // each one another reason, of up to 1.3 KB, and there is no bound to how many volumes are released, as there is for
 // pins. Further ones are in the record on disk alone; see the package store.
 const mostReleaseTexts = 2048

@@ -136,7 +136,7 @@ func (x *Index) Put(r volume.Record) {
 }
 
 // Set takes over the record of a volume that has an actor; nil if nothing is known of it any more. after is
-// the last publish that the actor has seen: while [Index.Publish] was told of a later one it changes nothing.
+// the last publish that the actor has seen: if [Index.Publish] has seen a later one it changes nothing.
 //
 // The size of a volume is known until its record says that it was unpublished at another time. The index does
 // not keep the targets of a retained volume, which has none. The Unpublished times of all records must carry

@@ -62,7 +62,7 @@ type tier uint8
 const (
 	released tier = iota
 	succeeded
-	// stopped: the pod was told to go before it had succeeded or failed.
+	// stopped: the pod was stopped before it had succeeded or failed.
 	stopped
 	other
 	pinned

@@ -199,7 +199,7 @@ func (a *asks) elsewhere(gateway string) bool {
 	return false
 }
 
-// answered notes that a gateway has said whose a volume is.
+// answered notes that a gateway has named the owner of a volume.
 func (a *asks) answered(id volume.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -118,7 +118,7 @@ func (c *connection) open() bool {
 	}
 }
 
-// retire lets what runs on the connection go on for a while, and then closes it. The gateway is told
+// retire lets what runs on the connection go on for a while, and then closes it. It tells the gateway
 // to ask elsewhere.
 func (c *connection) retire() {
 	if c == nil {

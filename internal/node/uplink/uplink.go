@@ -29,7 +29,7 @@ type Volumes interface {
 	Awake(context.Context) ([]volume.Description, error)
 	// Holdings counts the retained volumes by namespace.
 	Holdings(context.Context) ([]volume.Holding, error)
-	// Own notes whose a volume is. It checks what it is told; its error wraps [volume.ErrInvalid] then,
+	// Own notes the owner of a volume. It checks the answer; its error wraps [volume.ErrInvalid] then,
 	// and [volume.ErrNotFound] for a volume of that pod that is not known.
 	Own(context.Context, volume.ID, volume.PodUID, volume.Owner) error
 }
@@ -44,12 +44,12 @@ type Config struct {
 	CAFile, TokenFile string
 	// Node is the node's name in the cluster, Version that of the daemon.
 	Node, Version string
-	// Handler answers a gateway's requests below /v1/volumes; Volumes are what it is told of.
+	// Handler answers a gateway's requests below /v1/volumes; Volumes are what it learns of.
 	Handler http.Handler
 	Volumes Volumes
-	// Pools are what a controller is told of, and asks.
+	// Pools are reported to a controller, which asks them.
 	Pools local.Pools
-	// Outcomes may be nil: then gateways are told that this node takes none in. Of a pod's volumes only
+	// Outcomes may be nil: then gateways learn that this node takes none. Of a pod's volumes only
 	// those of the CSI driver with the name Driver count; all of them if that is empty.
 	Outcomes Outcomes
 	Driver   string
@@ -172,7 +172,7 @@ func (u *Uplink) Published(r volume.Record) {
 	}
 }
 
-// Ask asks whose a volume is that waits for the answer before it is published. It reports whether a gateway
+// Ask asks for the owner of a volume that waits for the answer before it is published. It reports whether a gateway
 // is connected that can be asked. It never blocks. On a nil Uplink it does nothing.
 func (u *Uplink) Ask(r volume.Record) bool { return u != nil && u.asks.add(r) }
 

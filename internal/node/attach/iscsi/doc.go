@@ -29,7 +29,7 @@
 // nothing: an array gives the number of a detached volume to the next one. The kernel notices that only
 // sometimes, so [Initiator.Scan] and [Initiator.Rescan] ask the disk itself. Its serial number (VPD page 0x80) may be
 // the array's ID of the volume. Many arrays give it another one; then the WWID (page 0x83) tells the disk from all
-// others, and the caller has to know whose it is: see [Wanted]. A disk that is not wanted is attach.ErrNotOurs; while
+// others, and the caller has to know which volume it is: see [Wanted]. A disk that is not wanted is attach.ErrNotOurs; while
 // anything uses it, it is left as it is. A LUN above 255 is looked for in the flat format of SCSI first, then as the
 // plain number, which some arrays want.
 //

@@ -95,7 +95,7 @@ func (i *Initiator) scan(ctx context.Context, target string, lun int, w Wanted) 
 	case is != (attach.Identity{}) && !w.MayBe(is):
 		err = errors.Join(notWanted(is, w), err)
 	case err == nil && d.Identity == (attach.Identity{}):
-		// Without it the disk could not be told from others later, when it is unstaged.
+		// Without it the disk could not be distinguished from others later, when it is unstaged.
 		err = fmt.Errorf("%w: the kernel has no name of the disk %s (vpd_pg80, vpd_pg83)", volume.ErrUnavailable, d.Name)
 	case err == nil:
 		err = fmt.Errorf("%w: the disk's name changed from %s to %s while it appeared", volume.ErrUnavailable, d.Identity, is)

@@ -21,7 +21,7 @@ type Config struct {
 	// comes from that same address.
 	Source netip.Addr
 	// Numbers: disks have a number as their serial number, by default the volume's ID. SCST, which real arrays
-	// appear to use, gives them a number unless it is told otherwise.
+	// appear to use, gives them a number unless it is configured otherwise.
 	Numbers bool
 }
 
