@@ -107,7 +107,7 @@ func (k *keeper) Receive(c actor.Context) {
 		m.Send(k.unshow(m.Name), nil)
 	case *lingered:
 		k.lingered(m.pool, m.showing)
-	case *shownNoMore:
+	case *showingEnded:
 		m.pool.forgetShowing(m.showing)
 	default:
 		actors.IgnoreLifecycle(k.Log, c)

@@ -36,8 +36,8 @@ type (
 		pool *pool
 		*showing
 	}
-	// shownNoMore says that nothing is left of a showing.
-	shownNoMore struct {
+	// showingEnded says that nothing is left of a showing.
+	showingEnded struct {
 		pool *pool
 		*showing
 	}
@@ -202,7 +202,7 @@ func (k *keeper) endShowing(p *pool, s *showing) {
 		}
 		close(s.gone)
 		s.release()
-		root.Send(self, &shownNoMore{p, s})
+		root.Send(self, &showingEnded{p, s})
 	}()
 }
 

@@ -8,18 +8,18 @@ import (
 
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 )
 
 // claiming is a node that tells of a disk with a key, or with none: all else may be read in names and labels.
-func claiming(uuid string, key local.Key) *fake.Node {
+func claiming(uuid string, key local.Key) *fakepools.Node {
 	n := nodeWith(uuid)
 	n.Change(uuid, func(p *local.Pool) { p.Key = key })
 	return n
 }
 
 // withVolume makes a volume on the pool of n1's disk.
-func (h *testPools) withVolume(one *fake.Node) {
+func (h *testPools) withVolume(one *fakepools.Node) {
 	h.Helper()
 	h.connects("n1", one)
 	if _, err := h.local().CreateVolume(h.Context(), newLocal("v", 1)); err != nil {
@@ -28,7 +28,7 @@ func (h *testPools) withVolume(one *fake.Node) {
 }
 
 // comesBack lets n1 connect: all that is on its disk is there, and can be deleted.
-func (h *testPools) comesBack(one *fake.Node) {
+func (h *testPools) comesBack(one *fakepools.Node) {
 	h.Helper()
 	h.connects("n1", one)
 	h.wantState(poolOf(disk1), v1alpha1.PoolReady, "", "")
@@ -126,7 +126,7 @@ func TestDiskMovesWithItsKey(t *testing.T) {
 		h.withVolume(one)
 		h.stop()
 		h.start()
-		two := &fake.Node{}
+		two := &fakepools.Node{}
 		two.Add(one.Remove(disk1))
 		h.connects("n2", two)
 		h.wantState(poolOf(disk1), v1alpha1.PoolReady, "", "")
@@ -184,7 +184,7 @@ func TestPersonSaysWhichNodeHasADisk(t *testing.T) {
 		one.Change(disk1, func(p *local.Pool) { former = p.Key })
 		h.withVolume(one)
 		h.controller.NodeAway("n1", one)
-		two := &fake.Node{}
+		two := &fakepools.Node{}
 		two.Add(one.Remove(disk1))
 		two.Change(disk1, func(p *local.Pool) { p.Key = local.NewKey() })
 		h.connects("n2", two)

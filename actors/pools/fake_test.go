@@ -6,34 +6,34 @@ import (
 
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 // TestPoolOfARealAnswer: the states of a pool whose array answers as a VPSA does, over HTTP.
 func TestPoolOfARealAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
-		options   fake.Options
-		fault     *fake.Fault
+		options   fakevpsa.Options
+		fault     *fakevpsa.Fault
 		want      v1alpha1.PoolState
 		condition string
 		reason    string
 	}{
 		{name: "ready", want: v1alpha1.PoolReady, condition: v1alpha1.ConditionReady, reason: "Ready"},
-		{name: "numbers as strings", options: fake.Options{Settings: fake.Settings{Strings: true}}, want: v1alpha1.PoolReady},
-		{name: "old", options: fake.Options{Settings: fake.Settings{Version: "20.01"}}, want: v1alpha1.PoolIncompatible,
+		{name: "numbers as strings", options: fakevpsa.Options{Settings: fakevpsa.Settings{Strings: true}}, want: v1alpha1.PoolReady},
+		{name: "old", options: fakevpsa.Options{Settings: fakevpsa.Settings{Version: "20.01"}}, want: v1alpha1.PoolIncompatible,
 			condition: v1alpha1.ConditionCompatible, reason: "VersionTooOld"},
-		{name: "two pools", options: fake.Options{Pools: []fake.Pool{{Name: "a", Capacity: 100}, {Name: "b", Capacity: 100}}},
+		{name: "two pools", options: fakevpsa.Options{Pools: []fakevpsa.Pool{{Name: "a", Capacity: 100}, {Name: "b", Capacity: 100}}},
 			want: v1alpha1.PoolIncompatible, condition: v1alpha1.ConditionCompatible, reason: "SeveralPools"},
-		{name: "bad token", options: fake.Options{Settings: fake.Settings{Token: "another"}}, want: v1alpha1.PoolUnreachable,
+		{name: "bad token", options: fakevpsa.Options{Settings: fakevpsa.Settings{Token: "another"}}, want: v1alpha1.PoolUnreachable,
 			condition: v1alpha1.ConditionReachable, reason: "InvalidCredentials"},
-		{name: "html", fault: &fake.Fault{Kind: fake.HTML}, want: v1alpha1.PoolUnreachable,
+		{name: "html", fault: &fakevpsa.Fault{Kind: fakevpsa.HTML}, want: v1alpha1.PoolUnreachable,
 			condition: v1alpha1.ConditionReachable, reason: "BadAnswer"},
-		{name: "starting", fault: &fake.Fault{Kind: fake.HTTP, Status: 503, Text: "starting"}, want: v1alpha1.PoolUnreachable,
+		{name: "starting", fault: &fakevpsa.Fault{Kind: fakevpsa.HTTP, Status: 503, Text: "starting"}, want: v1alpha1.PoolUnreachable,
 			condition: v1alpha1.ConditionReachable, reason: "BadAnswer"},
-		{name: "hangs", fault: &fake.Fault{Kind: fake.Hang}, want: v1alpha1.PoolUnreachable,
+		{name: "hangs", fault: &fakevpsa.Fault{Kind: fakevpsa.Hang}, want: v1alpha1.PoolUnreachable,
 			condition: v1alpha1.ConditionReachable, reason: "Timeout"},
-		{name: "nearly full", options: fake.Options{Pools: []fake.Pool{{Name: "a", Capacity: 100, Mode: "alert"}}}, want: v1alpha1.PoolReady,
+		{name: "nearly full", options: fakevpsa.Options{Pools: []fakevpsa.Pool{{Name: "a", Capacity: 100, Mode: "alert"}}}, want: v1alpha1.PoolReady,
 			condition: v1alpha1.ConditionCapacityHealthy, reason: "ModeAlert"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -55,12 +55,12 @@ func TestPoolOfARealAnswer(t *testing.T) {
 // TestLostResourcesAreFoundAmongManyVolumes, in several pages: those of strangers and three of ours.
 func TestLostResourcesAreFoundAmongManyVolumes(t *testing.T) {
 	inPools(t, func(h *testPools) {
-		a := h.addFake("a", "fast", fake.Options{})
+		a := h.addFake("a", "fast", fakevpsa.Options{})
 		if err := a.Seed("stranger", 2_500, 1, true); err != nil {
 			h.Fatal(err)
 		}
 		for i := range 3 {
-			v := fake.Volume{Name: fmt.Sprint("pvc-", i), Size: 5, Comment: pools.NewComment(testCluster, pools.Claim{}).String()}
+			v := fakevpsa.Volume{Name: fmt.Sprint("pvc-", i), Size: 5, Comment: pools.NewComment(testCluster, pools.Claim{}).String()}
 			added, err := a.AddVolume(v)
 			if err != nil {
 				h.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -64,7 +64,7 @@ func (h *testPools) wantLed(name, restore, from, to string, near []string) {
 }
 
 // inLed runs a test with the volume v1 of a deleted claim on the disk of node n1, and a node n2.
-func inLed(t *testing.T, test func(h *testPools, one, two *fake.Node)) {
+func inLed(t *testing.T, test func(h *testPools, one, two *fakepools.Node)) {
 	t.Helper()
 	inLocalAfterlife(t, 24*time.Hour, func(h *testPools) {
 		one, two := nodeWith(disk1), nodeWith(disk2)
@@ -78,7 +78,7 @@ func inLed(t *testing.T, test func(h *testPools, one, two *fake.Node)) {
 
 // TestClaimIsLedToItsData: the scheduler has chosen another node.
 func TestClaimIsLedToItsData(t *testing.T) {
-	inLed(t, func(h *testPools, one, _ *fake.Node) {
+	inLed(t, func(h *testPools, one, _ *fakepools.Node) {
 		h.wantLed("v2", "v1", "n2", "n1", []string{disk2})
 		h.wantEvents("v2 Normal NodeChosen: the data of volume v1 are on a disk of node n1: the claim's volume and its pod go there, and "+
 			"not to node n2", 1)
@@ -102,7 +102,7 @@ func TestClaimIsLedToItsData(t *testing.T) {
 
 // TestClaimIsLedToWhereTheDiskIsNow: pools are told by the UUID on the disk.
 func TestClaimIsLedToWhereTheDiskIsNow(t *testing.T) {
-	inLed(t, func(h *testPools, one, _ *fake.Node) {
+	inLed(t, func(h *testPools, one, _ *fakepools.Node) {
 		h.controller.NodeAway("n1", one)
 		h.wantLed("v2", "v1", "n2", "n1", []string{disk2}) // nothing else is known
 		h.connects("n3", one)                              // with the disk of n1
@@ -116,7 +116,7 @@ func TestClaimIsLedToWhereTheDiskIsNow(t *testing.T) {
 
 // TestClaimWaitsForItsNode while Kubernetes does not know yet that the node has the disk.
 func TestClaimWaitsForItsNode(t *testing.T) {
-	inLed(t, func(h *testPools, _, _ *fake.Node) {
+	inLed(t, func(h *testPools, _, _ *fakepools.Node) {
 		h.scheduled("v2", "v1", "n1")
 		_, err := h.local().CreateVolume(h.Context(), newLocal("v2", 10, []string{disk3}))
 		if !errors.Is(err, volume.ErrUnavailable) || h.leadsTo("v2") != "n1" {
@@ -127,7 +127,7 @@ func TestClaimWaitsForItsNode(t *testing.T) {
 
 // TestClaimIsNotLed where there is nothing to lead it to.
 func TestClaimIsNotLed(t *testing.T) {
-	inLed(t, func(h *testPools, one, _ *fake.Node) {
+	inLed(t, func(h *testPools, one, _ *fakepools.Node) {
 		still := func(name string, err, want error) {
 			h.Helper()
 			if !errors.Is(err, want) || h.leadsTo(name) != "n2" {
@@ -172,7 +172,7 @@ func TestClaimIsNotLed(t *testing.T) {
 
 // TestClaimThatHasChangedIsNotLed: another call follows, with what the claim is then.
 func TestClaimThatHasChangedIsNotLed(t *testing.T) {
-	inLed(t, func(h *testPools, _, _ *fake.Node) {
+	inLed(t, func(h *testPools, _, _ *fakepools.Node) {
 		h.kube.refusing(func(key kubeKey) error {
 			if key.kind != poolmessages.PersistentVolumeClaimKind {
 				return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 )
 
 // inLocalAfterlife runs a test with a controller and the class nvme, whose volumes have a lifespan.
@@ -44,7 +44,7 @@ func (h *testPools) retainLocal(name string) {
 }
 
 // wantOn fails the test unless a disk has these volumes; a retained one has an asterisk, by its comment.
-func (h *testPools) wantOn(when string, n *fake.Node, uuid, want string) {
+func (h *testPools) wantOn(when string, n *fakepools.Node, uuid, want string) {
 	h.Helper()
 	var got []string
 	all, _ := n.On(uuid)

@@ -17,7 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 func poolOf(uuid string) string { return pools.LocalPoolName("nvme", uuid) }
 
 // connects lets a node tell which pools it has.
-func (h *testPools) connects(node string, n *fake.Node) {
+func (h *testPools) connects(node string, n *fakepools.Node) {
 	h.Helper()
 	all, err := n.Pools(context.Background())
 	if err != nil {
@@ -41,10 +41,10 @@ func (h *testPools) connects(node string, n *fake.Node) {
 }
 
 // nodeWith is a node with disks of 100 GiB in the class nvme.
-func nodeWith(uuids ...string) *fake.Node {
-	n := &fake.Node{}
+func nodeWith(uuids ...string) *fakepools.Node {
+	n := &fakepools.Node{}
 	for _, uuid := range uuids {
-		n.Add(fake.NewDisk(local.Pool{UUID: uuid, Class: "nvme", Backend: local.Image, HardLimit: true, Block: true, Copies: true}))
+		n.Add(fakepools.NewDisk(local.Pool{UUID: uuid, Class: "nvme", Backend: local.Image, HardLimit: true, Block: true, Copies: true}))
 	}
 	return n
 }
@@ -143,7 +143,7 @@ func TestVolumeGoesElsewhereWhenItsNodeIsGone(t *testing.T) {
 		h.connects("n1", one)
 		h.connects("n2", two)
 		gone := []string{"Pools", "Volume", "Volumes", "Snapshots", "CreateVolume"}
-		one.Fail(fake.Method(volume.ErrUnavailable, gone...)) // nobody has noticed yet
+		one.Fail(fakepools.Method(volume.ErrUnavailable, gone...)) // nobody has noticed yet
 		_, err := h.local().CreateVolume(h.Context(), newLocal("v", 1, []string{disk1}))
 		if !errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrUnavailable) {
 			h.Errorf("on a node that is gone: %v", err)
@@ -164,11 +164,11 @@ func TestNodeAndDiskAway(t *testing.T) {
 		if _, err := h.local().CreateVolume(h.Context(), newLocal("v", 1)); err != nil {
 			h.Fatal(err)
 		}
-		h.controller.NodeAway("n1", &fake.Node{}) // another connection of it
+		h.controller.NodeAway("n1", &fakepools.Node{}) // another connection of it
 		h.pass(time.Minute)
 		h.wantState(name, v1alpha1.PoolReady, "", "")
 
-		n.Fail(fake.Method(volume.ErrUnavailable, "Pools", "Volume", "Volumes"))
+		n.Fail(fakepools.Method(volume.ErrUnavailable, "Pools", "Volume", "Volumes"))
 		h.controller.NodeAway("n1", n)
 		h.pass(time.Second)
 		h.wantState(name, v1alpha1.PoolReady, "", "") // it may be back in a moment
@@ -205,8 +205,8 @@ func TestNodeAndDiskAway(t *testing.T) {
 // TestStrictClassWantsAHardLimit, also of pools that it has already.
 func TestStrictClassWantsAHardLimit(t *testing.T) {
 	inLocal(t, func(h *testPools) {
-		n := &fake.Node{}
-		n.Add(fake.NewDisk(local.Pool{UUID: disk1, Class: "nvme", Backend: local.ProjectQuota}))
+		n := &fakepools.Node{}
+		n.Add(fakepools.NewDisk(local.Pool{UUID: disk1, Class: "nvme", Backend: local.ProjectQuota}))
 		h.connects("n1", n)
 		h.wantState(poolOf(disk1), v1alpha1.PoolReady, "", "")
 		enforce := func(to v1alpha1.Enforcement) {
@@ -232,8 +232,8 @@ func TestStrictClassWantsAHardLimit(t *testing.T) {
 // TestNoHardLimitOfBtrfs, whatever a daemon of an earlier version says.
 func TestNoHardLimitOfBtrfs(t *testing.T) {
 	inLocal(t, func(h *testPools) {
-		n := &fake.Node{}
-		n.Add(fake.NewDisk(local.Pool{UUID: disk1, Class: "nvme", Backend: local.Btrfs, HardLimit: true, Copies: true}))
+		n := &fakepools.Node{}
+		n.Add(fakepools.NewDisk(local.Pool{UUID: disk1, Class: "nvme", Backend: local.Btrfs, HardLimit: true, Copies: true}))
 		c := h.class("nvme")
 		c.Spec.Enforcement = v1alpha1.Strict
 		c.Generation++
@@ -499,8 +499,8 @@ func TestRoomIsPromisedOnce(t *testing.T) {
 
 func TestWhatABackendCannotDo(t *testing.T) {
 	inLocal(t, func(h *testPools) {
-		n := &fake.Node{}
-		n.Add(fake.NewDisk(local.Pool{UUID: disk1, Class: "nvme", Backend: local.ProjectQuota, FSType: "ext4"}))
+		n := &fakepools.Node{}
+		n.Add(fakepools.NewDisk(local.Pool{UUID: disk1, Class: "nvme", Backend: local.ProjectQuota, FSType: "ext4"}))
 		h.connects("n1", n)
 		made := newLocal("v", 1)
 		made.FSType = "xfs"
@@ -668,7 +668,7 @@ func TestLostAnswersOfANode(t *testing.T) {
 				n, ctx := nodeWith(disk1), h.Context()
 				h.connects("n1", n)
 				lost := 0
-				n.Lose(func(c fake.Call) error {
+				n.Lose(func(c fakepools.Call) error {
 					if c.Method == method && lost < 2 {
 						lost++
 						return fmt.Errorf("%w: no answer", volume.ErrUncertain)
@@ -730,7 +730,7 @@ func TestVolumeThatANodeUsesIsNotDeleted(t *testing.T) {
 // TestBadPoolsOfNodesAreNotTaken.
 func TestBadPoolsOfNodesAreNotTaken(t *testing.T) {
 	inLocal(t, func(h *testPools) {
-		h.controller.NodePools("n1", "1.0", &fake.Node{}, []local.Pool{{UUID: "../x", Class: "nvme"}, {UUID: disk1, Class: "No Name"}})
+		h.controller.NodePools("n1", "1.0", &fakepools.Node{}, []local.Pool{{UUID: "../x", Class: "nvme"}, {UUID: disk1, Class: "No Name"}})
 		h.pass(testInterval)
 		var all v1alpha1.PoolList
 		if err := h.kube.List(h.Context(), &all); err != nil || len(all.Items) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 // TestHealthChecksDoNothingWithoutPools: there is nothing to ask, and the class is Ready.
@@ -69,11 +69,11 @@ func TestPoolIsConfiguredImportedAndReady(t *testing.T) {
 // TestArrayWithoutAVersion: it has no such request, its controllers tell a number of their own, and it is Ready.
 func TestArrayWithoutAVersion(t *testing.T) {
 	inPools(t, func(h *testPools) {
-		a := h.addFake("a", "fast", fake.Options{})
-		if _, err := a.Fail(fake.Fault{Kind: fake.HTML, Status: 404, Path: "/api/vpsaversion.json"}); err != nil {
+		a := h.addFake("a", "fast", fakevpsa.Options{})
+		if _, err := a.Fail(fakevpsa.Fault{Kind: fakevpsa.HTML, Status: 404, Path: "/api/vpsaversion.json"}); err != nil {
 			h.Fatal(err)
 		}
-		if err := a.Change(func(s *fake.Settings) { s.Software = "0.0.09-05.1--77.7" }); err != nil {
+		if err := a.Change(func(s *fakevpsa.Settings) { s.Software = "0.0.09-05.1--77.7" }); err != nil {
 			h.Fatal(err)
 		}
 	}, func(h *testPools) {

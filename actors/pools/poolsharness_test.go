@@ -21,7 +21,7 @@ import (
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/vpsa"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
@@ -54,7 +54,7 @@ type testPools struct {
 	controller *Controller
 	arrays     map[string]*testArray
 	// fakes are arrays that are reached over HTTP.
-	fakes     map[string]*fake.Array
+	fakes     map[string]*fakevpsa.Array
 	events    *eventLog
 	states    *stateLog
 	unclaimed countUnclaimed
@@ -64,7 +64,7 @@ type testPools struct {
 func inPools(t *testing.T, prepare func(h *testPools), test func(h *testPools)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := &testPools{T: t, kube: newPatchingAPI(), arrays: map[string]*testArray{}, fakes: map[string]*fake.Array{}, events: &eventLog{}}
+		h := &testPools{T: t, kube: newPatchingAPI(), arrays: map[string]*testArray{}, fakes: map[string]*fakevpsa.Array{}, events: &eventLog{}}
 		h.states = &stateLog{of: map[string][]string{}}
 		prepare(h)
 		h.start()
@@ -152,9 +152,9 @@ func (h *testPools) addPool(name, class string) *testArray {
 }
 
 // addFake makes a Pool with an array that is reached over HTTP.
-func (h *testPools) addFake(name, class string, o fake.Options) *fake.Array {
+func (h *testPools) addFake(name, class string, o fakevpsa.Options) *fakevpsa.Array {
 	h.Helper()
-	a, err := fake.New(o)
+	a, err := fakevpsa.New(o)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -14,18 +14,18 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 // refusing is an array that refuses volumes.
-func refusing(text string) fake.Fault {
-	return fake.Fault{Kind: fake.Refuse, Method: "POST", Path: "/api/volumes.json", Status: 7, Text: text}
+func refusing(text string) fakevpsa.Fault {
+	return fakevpsa.Fault{Kind: fakevpsa.Refuse, Method: "POST", Path: "/api/volumes.json", Status: 7, Text: text}
 }
 
 // noPassword is what an array may say to a volume that is to be encrypted.
 var noPassword = refusing("Encryption password was never set on this VPSA")
 
-func (h *testPools) fail(a *fake.Array, f fake.Fault) (id int) {
+func (h *testPools) fail(a *fakevpsa.Array, f fakevpsa.Fault) (id int) {
 	h.Helper()
 	id, err := a.Fail(f)
 	if err != nil {
@@ -56,7 +56,7 @@ func encrypting(others ...string) func(h *testPools) {
 	return func(h *testPools) {
 		h.addClass("fast", func(s *v1alpha1.PoolClassSpec) { s.Allocator, s.VolumeFlags.Encrypt = v1alpha1.Linear, true })
 		for i, name := range append([]string{"a"}, others...) {
-			h.addFake(name, "fast", fake.Options{Settings: fake.Settings{Serial: uint32(i + 1)}})
+			h.addFake(name, "fast", fakevpsa.Options{Settings: fakevpsa.Settings{Serial: uint32(i + 1)}})
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestRefusedByAll(t *testing.T) {
 func TestRefusedOptionsAreThoseOfOneStorageClass(t *testing.T) {
 	inPools(t, func(h *testPools) {
 		h.addClass("fast", nil)
-		h.addFake("a", "fast", fake.Options{})
+		h.addFake("a", "fast", fakevpsa.Options{})
 	}, func(h *testPools) {
 		fault := h.fail(h.fakes["https://a"], refusing("bad readaheadkb"))
 		odd := pools.NewVolume{Name: "pvc-1", Class: "fast", Options: map[string]string{"readaheadkb": "7"}}
@@ -201,13 +201,13 @@ func TestVolumeThatMayBeMadeYet(t *testing.T) {
 func TestSnapshotThatIsRefused(t *testing.T) {
 	inPools(t, func(h *testPools) {
 		h.addClass("fast", nil)
-		h.addFake("a", "fast", fake.Options{})
+		h.addFake("a", "fast", fakevpsa.Options{})
 	}, func(h *testPools) {
 		if _, err := h.make(pools.NewVolume{Name: "pvc-1", Class: "fast"}); err != nil {
 			h.Fatal(err)
 		}
-		h.fail(h.fakes["https://a"], fake.Fault{
-			Kind: fake.Refuse, Method: "POST", Path: "/api/consistency_groups/*/snapshots.json", Status: 7, Text: "no license", Times: 1,
+		h.fail(h.fakes["https://a"], fakevpsa.Fault{
+			Kind: fakevpsa.Refuse, Method: "POST", Path: "/api/consistency_groups/*/snapshots.json", Status: 7, Text: "no license", Times: 1,
 		})
 		if _, err := h.controller.CreateSnapshot(context.Background(), "snapshot-1", "pvc-1"); !rules.IsFinal(err) {
 			h.Errorf("the error is %v", err)
@@ -243,7 +243,7 @@ func TestClassThatNeedsISCSI(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	inPools(t, func(h *testPools) {
 		h.addClass("fast", nil)
-		h.addFake("a", "fast", fake.Options{})
+		h.addFake("a", "fast", fakevpsa.Options{})
 	}, func(h *testPools) {
 		h.fail(h.fakes["https://a"], refusing(strings.Repeat("long ", 1000)))
 		for i := range 2 * rules.MostDeclines {

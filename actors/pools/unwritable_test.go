@@ -9,11 +9,11 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 )
 
 // takesNothing makes changes fail as on a disk that has turned read-only; what is there can be read.
-func takesNothing(c fake.Call) error {
+func takesNothing(c fakepools.Call) error {
 	switch c.Method {
 	case "CreateVolume", "GrowVolume", "CommentVolume", "DeleteVolume", "CreateSnapshot", "DeleteSnapshot":
 		return fmt.Errorf("%w: read-only file system", local.ErrUnwritable)
@@ -24,9 +24,9 @@ func takesNothing(c fake.Call) error {
 // TestClaimsGoElsewhere from a node whose disk takes no writes, or cannot be asked, before the controller has learnt that.
 // No retained volume goes for that: it would make no room.
 func TestClaimsGoElsewhere(t *testing.T) {
-	for name, fails := range map[string]func(fake.Call) error{
+	for name, fails := range map[string]func(fakepools.Call) error{
 		"takes no writes": takesNothing,
-		"is away":         fake.Method(volume.ErrUnavailable, "Pools", "Volume", "Volumes", "CreateVolume", "CommentVolume", "DeleteVolume"),
+		"is away":         fakepools.Method(volume.ErrUnavailable, "Pools", "Volume", "Volumes", "CreateVolume", "CommentVolume", "DeleteVolume"),
 	} {
 		inLocalAfterlife(t, 24*time.Hour, func(h *testPools) {
 			one, two := nodeWith(disk1), nodeWith(disk2)

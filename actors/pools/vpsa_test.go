@@ -14,12 +14,12 @@ import (
 
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/vpsa"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 // wire is a controller's way to a fake VPSA. Each request is a step.
 type wire struct {
-	array *fake.Array
+	array *fakevpsa.Array
 	l     *link
 }
 
@@ -55,7 +55,7 @@ func vpsaClient(t *testing.T, transport http.RoundTripper) array.Array {
 
 // newVPSAWorld has a fake VPSA as large as [memArray].
 func newVPSAWorld(t *testing.T) *world {
-	a, err := fake.New(fake.Options{NoRecycleBin: true, Pools: []fake.Pool{{Capacity: 1000, Limit: 1000}}})
+	a, err := fakevpsa.New(fakevpsa.Options{NoRecycleBin: true, Pools: []fakevpsa.Pool{{Capacity: 1000, Limit: 1000}}})
 	if err != nil {
 		t.Fatal(err)
 	}

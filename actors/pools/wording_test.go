@@ -12,7 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 )
 
 // TestPoolsOnNodesAreNoArrays: what people read of them says so.
@@ -43,7 +43,7 @@ func TestPoolsOnNodesAreNoArrays(t *testing.T) {
 			pools.ErrInUse, errors.New("EIO"),
 		} {
 			for _, method := range []string{"Volume", "CreateVolume", "GrowVolume", "DeleteVolume", "CreateSnapshot"} {
-				one.Fail(fake.Method(kind, method))
+				one.Fail(fakepools.Method(kind, method))
 				switch method {
 				case "Volume", "CreateVolume":
 					if err := create(fmt.Sprintf("other-%d", told), 1); err != nil || !errors.Is(kind, volume.ErrNotFound) {

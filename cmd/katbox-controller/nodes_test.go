@@ -34,7 +34,7 @@ import (
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	nodemetrics "github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/uplink"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
@@ -43,13 +43,13 @@ const diskUUID = "0f8a4a52-1111-4222-8333-444444444444"
 // nodesWorld is a world with a node that has a disk, and an API server that knows its token.
 type nodesWorld struct {
 	*world
-	disk *fake.Node
+	disk *fakepools.Node
 	ca   *uplinktest.Authority
 }
 
 func newNodesWorld(t *testing.T) *nodesWorld {
-	w := &nodesWorld{world: newWorld(t), disk: &fake.Node{}, ca: uplinktest.NewAuthority(t)}
-	w.disk.Add(fake.NewDisk(local.Pool{UUID: diskUUID, Class: "fast", HardLimit: true}))
+	w := &nodesWorld{world: newWorld(t), disk: &fakepools.Node{}, ca: uplinktest.NewAuthority(t)}
+	w.disk.Add(fakepools.NewDisk(local.Pool{UUID: diskUUID, Class: "fast", HardLimit: true}))
 	target, err := url.Parse(w.api.URL())
 	must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)

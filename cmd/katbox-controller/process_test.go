@@ -26,7 +26,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/testing/apitest"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 const (
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	t     *testing.T
 	api   *apitest.Server
-	array *fake.Running
+	array *fakevpsa.Running
 	kube  client.WithWatch
 	dir   string
 	// env is what the controllers have in their environment.
@@ -56,7 +56,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	array, err := fake.Start(fake.Options{}, fake.Listen{})
+	array, err := fakevpsa.Start(fakevpsa.Options{}, fakevpsa.Listen{})
 	must(t, err)
 	t.Cleanup(func() { array.Close() })
 	w := &world{t: t, api: apitest.Start(), array: array, dir: t.TempDir()}

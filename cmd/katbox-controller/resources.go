@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/katbox/katbox/internal/controller/metrics"
+	"github.com/katbox/katbox/internal/controller/poolmetrics"
 	"github.com/katbox/katbox/internal/controller/watch"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	poolmessages "github.com/katbox/katbox/messages/pools"
@@ -38,7 +38,7 @@ func metadata(kind string) func() client.ObjectList {
 // resources passes objects on to the actors, and shows the states of the pools.
 type resources struct {
 	watch.Sink
-	counted *metrics.Metrics
+	counted *poolmetrics.Metrics
 }
 
 func (r resources) Seen(kind string, object client.Object) {

@@ -19,7 +19,7 @@ import (
 	"github.com/katbox/katbox/actors/pools"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/controller/csi"
-	"github.com/katbox/katbox/internal/controller/metrics"
+	"github.com/katbox/katbox/internal/controller/poolmetrics"
 	"github.com/katbox/katbox/internal/controller/vpsa"
 	"github.com/katbox/katbox/internal/controller/watch"
 	"github.com/katbox/katbox/internal/lib/edge"
@@ -50,7 +50,7 @@ const (
 
 // run is the controller with its log on stdout.
 func run(ctx context.Context, o options, stdout io.Writer) error {
-	counted := metrics.New(version, revision)
+	counted := poolmetrics.New(version, revision)
 	sink, err := logging.NewSink(o.logFormat, stdout, counted.LogLineDropped)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 type instance struct {
 	o       options
 	cluster clients
-	counted *metrics.Metrics
+	counted *poolmetrics.Metrics
 	log     logr.Logger
 	// stops contains a function for each part that has started.
 	stops []func(context.Context)
@@ -102,7 +102,7 @@ type front struct {
 
 // live starts the controller bottom-up, serves until ctx ends or a part fails, and stops what has
 // started in reverse. A controller that has lost its lease is not stopped in order: it ends at once.
-func live(ctx context.Context, o options, cluster clients, counted *metrics.Metrics, log logr.Logger) error {
+func live(ctx context.Context, o options, cluster clients, counted *poolmetrics.Metrics, log logr.Logger) error {
 	log.Info("starting", "version", version, logkeys.Namespace, o.namespace, "driver", o.driverName)
 	status, err := ops.Start(ops.Config{Endpoint: o.httpEndpoint, Metrics: counted.Handler(), Log: log})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 )
 
@@ -139,7 +139,7 @@ func trySharedKey(ctx context.Context, secrets core.SecretInterface, name string
 // countedReviews counts SubjectAccessReviews.
 type countedReviews struct {
 	authorizationclient.SubjectAccessReviewInterface
-	counted *metrics.Metrics
+	counted *gatewaymetrics.Metrics
 }
 
 // Create asks the API server.
@@ -148,11 +148,11 @@ func (r countedReviews) Create(ctx context.Context, review *authorizationv1.Subj
 	answer, err := r.SubjectAccessReviewInterface.Create(ctx, review, o)
 	switch {
 	case err != nil:
-		r.counted.AccessReviewed(metrics.Failed)
+		r.counted.AccessReviewed(gatewaymetrics.Failed)
 	case answer.Status.Allowed:
-		r.counted.AccessReviewed(metrics.Accepted)
+		r.counted.AccessReviewed(gatewaymetrics.Accepted)
 	default:
-		r.counted.AccessReviewed(metrics.Refused)
+		r.counted.AccessReviewed(gatewaymetrics.Refused)
 	}
 	return answer, err
 }

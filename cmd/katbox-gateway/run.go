@@ -17,7 +17,7 @@ import (
 
 	"github.com/katbox/katbox/internal/gateway/arrays"
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/gateway/outcomes"
 	"github.com/katbox/katbox/internal/gateway/owners"
 	"github.com/katbox/katbox/internal/gateway/podevents"
@@ -42,7 +42,7 @@ const (
 
 // run is the gateway with its log on stdout.
 func run(ctx context.Context, o options, stdout io.Writer) error {
-	counted := metrics.New(version, revision)
+	counted := gatewaymetrics.New(version, revision)
 	sink, err := logging.NewSink(o.logFormat, stdout, counted.LogLineDropped)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 // instance is one run of the gateway. Each part starts with what started before it.
 type instance struct {
 	o       options
-	counted *metrics.Metrics
+	counted *gatewaymetrics.Metrics
 	log     logr.Logger
 	ready   *readiness
 	// stops contains a function for each part that has started, and waits one for each part that ends
@@ -91,7 +91,7 @@ type instance struct {
 
 // live starts the gateway bottom-up, serves until ctx ends or a part fails, and stops what has started
 // in reverse.
-func live(ctx context.Context, o options, cluster clients, counted *metrics.Metrics, log logr.Logger) (err error) {
+func live(ctx context.Context, o options, cluster clients, counted *gatewaymetrics.Metrics, log logr.Logger) (err error) {
 	log.Info("starting", "version", version, logkeys.Namespace, o.namespace, "certificate", o.certMode)
 	status, err := ops.Start(ops.Config{Endpoint: o.httpEndpoint, Metrics: counted.Handler(), Log: log})
 	if err != nil {
@@ -177,7 +177,7 @@ func (i *instance) startCert(ctx context.Context) (err error) {
 		Client: i.cluster.core, Namespace: i.o.namespace, ConfigMap: i.o.caConfigMap,
 		Dynamic: i.cluster.dynamic, APIService: apiService,
 	}
-	ends := func(end time.Time) { i.counted.CertificateEnds(metrics.Serving, end) }
+	ends := func(end time.Time) { i.counted.CertificateEnds(gatewaymetrics.Serving, end) }
 	log := i.log.WithName("certificate")
 	if i.o.certMode == givenCert {
 		i.cert, err = certs.NewFiles(certs.FilesConfig{

@@ -32,7 +32,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/testing/metricstest"
 )
@@ -97,7 +97,7 @@ func (a *authority) client(name string) tls.Certificate {
 type gateway struct {
 	t       *testing.T
 	cluster clients
-	counted *metrics.Metrics
+	counted *gatewaymetrics.Metrics
 	ca      *authority
 	stop    context.CancelFunc
 	// ended is closed when it has ended, with err.
@@ -113,7 +113,7 @@ type gateway struct {
 // options and the client, if it is not nil.
 func newGateway(t *testing.T, change func(*options, *fake.Clientset)) *gateway {
 	t.Helper()
-	g := &gateway{t: t, ca: newAuthority(t), counted: metrics.New(version, revision), ended: make(chan struct{})}
+	g := &gateway{t: t, ca: newAuthority(t), counted: gatewaymetrics.New(version, revision), ended: make(chan struct{})}
 	g.addresses = map[string]string{}
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.ca.cert.Raw}))
 	meta := func(namespace, name string) metav1.ObjectMeta {

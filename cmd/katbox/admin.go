@@ -154,7 +154,7 @@ func (a *admin) serve(ctx context.Context, l *socket.Listener) {
 				l.Close()
 			}
 		}()
-		err := a.server.Serve(ops.NewCrowd(l, silentAdmins, askingAdmins))
+		err := a.server.Serve(ops.NewBoundedListener(l, silentAdmins, askingAdmins))
 		end()
 		if errors.Is(err, http.ErrServerClosed) {
 			return

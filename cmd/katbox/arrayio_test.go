@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/testing/array/dataplane"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 	"github.com/katbox/katbox/internal/testing/attachtest"
 )
 
@@ -192,12 +192,12 @@ func TestArrayIOGoesOnWhenTheArrayChanges(t *testing.T) {
 	io := newArrayIO(t)
 	io.goOn("at first")
 	token := io.cluster.Settings().Token
-	must(t, io.cluster.Change(func(set *fake.Settings) { set.Token = "revoked" }))
+	must(t, io.cluster.Change(func(set *fakevpsa.Settings) { set.Token = "revoked" }))
 	io.goOn("with another token")
 	for _, v := range io.volumes {
 		io.retried("statistics", func(ctx context.Context) error { return io.stats(ctx, v) })
 	}
-	must(t, io.cluster.Change(func(set *fake.Settings) { set.Token, set.BothPortals = token, true }))
+	must(t, io.cluster.Change(func(set *fakevpsa.Settings) { set.Token, set.BothPortals = token, true }))
 	must(t, io.cluster.SwitchController())
 	io.goOn("at the old portal")
 	for _, kind := range []string{nfsVolume, diskVolume} {

@@ -257,13 +257,13 @@ var kinds = []kind{
 
 // noUsers are the directories whose texts, and those below, no user meets, with the reason.
 var noUsers = map[string]string{
-	"internal/testing":            "fakes, and what helps tests",
-	"internal/lib/crashpoint":     "ends programs in tests",
-	"internal/gateway/metrics":    "what metrics are for: reference.md has it",
-	"internal/controller/metrics": "what metrics are for: reference.md has it",
-	"internal/node/metrics":       "what metrics are for: reference.md has it",
-	"internal/node/intake":        "words of the log",
-	"internal/lib/shares":         "who asks for a slot says why there is none",
-	"internal/lib/logkeys":        "keys of the log",
-	"internal/lib/logsink":        "words of the log",
+	"internal/testing":                "fakes, and what helps tests",
+	"internal/lib/crashpoint":         "ends programs in tests",
+	"internal/gateway/gatewaymetrics": "what metrics are for: reference.md has it",
+	"internal/controller/poolmetrics": "what metrics are for: reference.md has it",
+	"internal/node/metrics":           "what metrics are for: reference.md has it",
+	"internal/node/intake":            "words of the log",
+	"internal/lib/shares":             "who asks for a slot says why there is none",
+	"internal/lib/logkeys":            "keys of the log",
+	"internal/lib/logsink":            "words of the log",
 }

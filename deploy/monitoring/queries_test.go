@@ -16,8 +16,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	pools "github.com/katbox/katbox/internal/controller/metrics"
-	gateway "github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/controller/poolmetrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -116,16 +116,16 @@ func gather(t *testing.T) map[string]map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gateway.New("v1.2.3", "0123abc")
+	g := gatewaymetrics.New("v1.2.3", "0123abc")
 	g.OutcomeSource(true)
 	g.Requested("list", "retainedvolumes", 200)
-	g.CertificateEnds(gateway.Serving, time.Unix(1, 0))
+	g.CertificateEnds(gatewaymetrics.Serving, time.Unix(1, 0))
 	more, err := g.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	families = append(families, more...)
-	c := pools.New("v1.2.3", "0123abc")
+	c := poolmetrics.New("v1.2.3", "0123abc")
 	c.Leads(true)
 	c.Watched("Pool", true)
 	for state, mode := range map[v1alpha1.PoolState]v1alpha1.CapacityMode{

@@ -1,5 +1,5 @@
 // Package array has the words for a remote storage array, and what Katbox asks of one: [Array].
-// Package internal/controller/vpsa is the client of a Zadara VPSA, internal/testing/array/fake the array that tests run
+// Package internal/controller/vpsa is the client of a Zadara VPSA, internal/testing/array/fakevpsa the array that tests run
 // against.
 //
 // An array has no idempotency keys, and an answer can get lost after the change was made. So each

@@ -10,15 +10,15 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 )
 
 const uuid = "11111111-1111-4111-8111-111111111111"
 
-func newPool(p local.Pool) (*fake.Node, array.Array) {
+func newPool(p local.Pool) (*fakepools.Node, array.Array) {
 	p.UUID = uuid
-	n := &fake.Node{}
-	n.Add(fake.NewDisk(p))
+	n := &fakepools.Node{}
+	n.Add(fakepools.NewDisk(p))
 	return n, New("n1", "1.2", uuid, n)
 }
 
@@ -44,7 +44,7 @@ func TestHealth(t *testing.T) {
 	}{
 		{"the disk is away", func() { n.Change(uuid, func(p *local.Pool) { p.Failed = "no such device" }) }, array.ErrDiskAway},
 		{"the disk is another node's", func() { n.Remove(uuid) }, array.ErrDiskAway},
-		{"the node is away", func() { n.Fail(fake.Method(volume.ErrUnavailable, "Pools")) }, array.ErrNodeAway},
+		{"the node is away", func() { n.Fail(fakepools.Method(volume.ErrUnavailable, "Pools")) }, array.ErrNodeAway},
 	} {
 		tc.do()
 		if _, err := a.Health(t.Context()); !errors.Is(err, tc.want) || !errors.Is(err, array.ErrUnreachable) {
@@ -101,13 +101,13 @@ func TestErrors(t *testing.T) {
 		context.DeadlineExceeded: array.ErrUncertain, context.Canceled: array.ErrUncertain,
 	} {
 		n, a := newPool(local.Pool{})
-		n.Fail(fake.Method(from, "GrowVolume"))
+		n.Fail(fakepools.Method(from, "GrowVolume"))
 		if _, err := a.GrowVolume(t.Context(), "v", 1); !errors.Is(err, want) || !errors.Is(err, from) {
 			t.Errorf("%v became %v, want %v", from, err, want)
 		}
 	}
 	n, a := newPool(local.Pool{})
-	n.Fail(fake.Method(context.DeadlineExceeded, "Volume"))
+	n.Fail(fakepools.Method(context.DeadlineExceeded, "Volume"))
 	if _, err := a.Volume(t.Context(), "v"); !errors.Is(err, array.ErrTimeout) {
 		t.Errorf("a question without an answer: %v", err)
 	}

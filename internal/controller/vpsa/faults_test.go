@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/controller/array"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 // world is an array with a volume, a snapshot of another one, and two servers, one of which has the first volume.
 type world struct {
-	*fake.Array
+	*fakevpsa.Array
 	wire   *wire
 	client array.Array
 }
@@ -33,22 +33,22 @@ const (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	a := newArray(t, fake.Options{NoRecycleBin: true})
+	a := newArray(t, fakevpsa.Options{NoRecycleBin: true})
 	w := &world{Array: a, wire: &wire{array: a}}
 	w.client = newClient(t, w.wire)
 	for _, name := range []string{"one", "two"} {
-		must(a.AddVolume(fake.Volume{Name: name, Pool: "pool-00000001", Size: 100, Block: true, Comment: "ours"}))(t)
+		must(a.AddVolume(fakevpsa.Volume{Name: name, Pool: "pool-00000001", Size: 100, Block: true, Comment: "ours"}))(t)
 	}
 	must(a.AddSnapshot(second, "s1"))(t)
-	must(a.AddServer(fake.Server{Name: "other", IQN: "iqn.2026-11.io.katbox:other", Address: "10.0.0.8"}))(t)
-	must(a.AddServer(fake.Server{Name: "node", IQN: "iqn.2026-11.io.katbox:node", Address: "10.0.0.9"}))(t)
+	must(a.AddServer(fakevpsa.Server{Name: "other", IQN: "iqn.2026-11.io.katbox:other", Address: "10.0.0.8"}))(t)
+	must(a.AddServer(fakevpsa.Server{Name: "node", IQN: "iqn.2026-11.io.katbox:node", Address: "10.0.0.9"}))(t)
 	must(w.client.Attach(t.Context(), array.NewAttachment{ServerID: other, VolumeID: first}))(t)
 	w.wire.calls = nil
 	return w
 }
 
 // volume counts the volumes with a name, and returns the last.
-func (w *world) volume(name string) (v fake.Volume, n int) {
+func (w *world) volume(name string) (v fakevpsa.Volume, n int) {
 	for _, one := range w.Volumes() {
 		if one.Name == name {
 			v = one
@@ -226,31 +226,31 @@ var operations = []operation{
 }
 
 // fates are what may become of a request.
-var fates = map[string]func(a *fake.Array, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error){
-	"request lost": func(*fake.Array, *http.Request, func() (*http.Response, error)) (*http.Response, error) {
+var fates = map[string]func(a *fakevpsa.Array, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error){
+	"request lost": func(*fakevpsa.Array, *http.Request, func() (*http.Response, error)) (*http.Response, error) {
 		return nil, errBroken
 	},
-	"answer lost": func(_ *fake.Array, _ *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+	"answer lost": func(_ *fakevpsa.Array, _ *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
 		if answer, err := pass(); err == nil {
 			_ = answer.Body.Close()
 		}
 		return nil, errBroken
 	},
-	"bad gateway, done":    failing(fake.Fault{Kind: fake.DelayAfter}, http.StatusBadGateway),
-	"submitted":            failing(fake.Fault{Kind: fake.Submit, Delay: 7 * time.Second}, 0),
-	"submitted, next":      failing(fake.Fault{Kind: fake.Submit, Requests: 1}, 0),
-	"lost, done late":      failing(fake.Fault{Kind: fake.Submit, Delay: 9 * time.Second}, http.StatusBadGateway),
-	"lost, done by 2 more": failing(fake.Fault{Kind: fake.Submit, Requests: 2}, http.StatusBadGateway),
-	"HTML":                 failing(fake.Fault{Kind: fake.HTML}, 0),
-	"hangs":                failing(fake.Fault{Kind: fake.Hang}, 0),
-	"hangs, done":          failing(fake.Fault{Kind: fake.HangAfter}, 0),
+	"bad gateway, done":    failing(fakevpsa.Fault{Kind: fakevpsa.DelayAfter}, http.StatusBadGateway),
+	"submitted":            failing(fakevpsa.Fault{Kind: fakevpsa.Submit, Delay: 7 * time.Second}, 0),
+	"submitted, next":      failing(fakevpsa.Fault{Kind: fakevpsa.Submit, Requests: 1}, 0),
+	"lost, done late":      failing(fakevpsa.Fault{Kind: fakevpsa.Submit, Delay: 9 * time.Second}, http.StatusBadGateway),
+	"lost, done by 2 more": failing(fakevpsa.Fault{Kind: fakevpsa.Submit, Requests: 2}, http.StatusBadGateway),
+	"HTML":                 failing(fakevpsa.Fault{Kind: fakevpsa.HTML}, 0),
+	"hangs":                failing(fakevpsa.Fault{Kind: fakevpsa.Hang}, 0),
+	"hangs, done":          failing(fakevpsa.Fault{Kind: fakevpsa.HangAfter}, 0),
 }
 
 // failing has a fault on the array for a request that changes something; the client sees the code, where
 // that is not 0.
-func failing(f fake.Fault, code int) func(*fake.Array, *http.Request, func() (*http.Response, error)) (*http.Response, error) {
-	return func(a *fake.Array, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
-		if f.Kind == fake.Submit && r.Method == http.MethodGet {
+func failing(f fakevpsa.Fault, code int) func(*fakevpsa.Array, *http.Request, func() (*http.Response, error)) (*http.Response, error) {
+	return func(a *fakevpsa.Array, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+		if f.Kind == fakevpsa.Submit && r.Method == http.MethodGet {
 			return pass()
 		}
 		f.Times = 1
@@ -300,7 +300,7 @@ func TestFates(t *testing.T) {
 
 // fateful lets a request meet a fate, and later ones with the same method.
 type fateful struct {
-	fate       func(*fake.Array, *http.Request, func() (*http.Response, error)) (*http.Response, error)
+	fate       func(*fakevpsa.Array, *http.Request, func() (*http.Response, error)) (*http.Response, error)
 	from, left int
 	method     string
 }

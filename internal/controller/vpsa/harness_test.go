@@ -14,7 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/controller/array"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 var errBroken = errors.New("the connection broke")
@@ -24,7 +24,7 @@ var arrays atomic.Int64
 
 // wire is a way to an array on which requests fare as a test wants.
 type wire struct {
-	array *fake.Array
+	array *fakevpsa.Array
 	// do, if it is set, sends a request instead; n counts from 1.
 	do func(n int, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error)
 
@@ -50,9 +50,9 @@ func (w *wire) count() int {
 	return len(w.calls)
 }
 
-func newArray(t *testing.T, o fake.Options) *fake.Array {
+func newArray(t *testing.T, o fakevpsa.Options) *fakevpsa.Array {
 	t.Helper()
-	a, err := fake.New(o)
+	a, err := fakevpsa.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

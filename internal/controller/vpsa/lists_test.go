@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/controller/array"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 // small is the page of these tests.
@@ -52,7 +52,7 @@ func TestLists(t *testing.T) {
 		{"a page, whatever is asked for", small, strip("start", "limit"), 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := newArray(t, fake.Options{})
+			a := newArray(t, fakevpsa.Options{})
 			if tt.volumes > 0 {
 				if err := a.Seed("v", tt.volumes, 1, true); err != nil {
 					t.Fatal(err)
@@ -83,7 +83,7 @@ func TestLists(t *testing.T) {
 
 // TestListChanges deletes volumes of the first page while the list is read. Those that stay are all seen.
 func TestListChanges(t *testing.T) {
-	a := newArray(t, fake.Options{})
+	a := newArray(t, fakevpsa.Options{})
 	if err := a.Seed("v", 3*small, 1, true); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestListChanges(t *testing.T) {
 }
 
 func TestVisitorEndsTheList(t *testing.T) {
-	a := newArray(t, fake.Options{})
+	a := newArray(t, fakevpsa.Options{})
 	if err := a.Seed("v", 2*small, 1, true); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestVisitorEndsTheList(t *testing.T) {
 // TestArrayWithSmallPages: no list is shorter than the array says, whatever the largest page is.
 func TestArrayWithSmallPages(t *testing.T) {
 	const largest, volumes = 7, 30
-	a := newArray(t, fake.Options{})
+	a := newArray(t, fakevpsa.Options{})
 	if err := a.Seed("v", volumes, 1, true); err != nil {
 		t.Fatal(err)
 	}

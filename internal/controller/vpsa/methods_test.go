@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/controller/array"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 func TestHealth(t *testing.T) {
-	a := newArray(t, fake.Options{Pools: []fake.Pool{{Capacity: 100, Used: 10 << 10, Mode: "alert"}, {Capacity: 50, Status: "Failed"}}})
-	if _, err := a.AddVolume(fake.Volume{Name: "v", Pool: "pool-00000001", Size: 7, Block: true}); err != nil {
+	a := newArray(t, fakevpsa.Options{Pools: []fakevpsa.Pool{{Capacity: 100, Used: 10 << 10, Mode: "alert"}, {Capacity: 50, Status: "Failed"}}})
+	if _, err := a.AddVolume(fakevpsa.Volume{Name: "v", Pool: "pool-00000001", Size: 7, Block: true}); err != nil {
 		t.Fatal(err)
 	}
 	c := newClient(t, &wire{array: a})
@@ -60,21 +60,21 @@ func TestNoActiveController(t *testing.T) {
 
 // TestVersionThatIsNotTold: no public client asks for the version, so it proves nothing if an array has no answer to that.
 func TestVersionThatIsNotTold(t *testing.T) {
-	for name, f := range map[string]fake.Fault{
-		"404":          {Kind: fake.HTTP, Status: 404},
-		"a page":       {Kind: fake.HTML},
-		"a 404 page":   {Kind: fake.HTML, Status: 404},
-		"forbidden":    {Kind: fake.HTTP, Status: 403},
-		"a failure":    {Kind: fake.HTTP, Status: 502},
-		"refused":      {Kind: fake.Refuse, Status: 5},
-		"no answer":    {Kind: fake.LoseAnswer},
-		"half of it":   {Kind: fake.Cut, Bytes: 9},
-		"no end of it": {Kind: fake.Hang},
+	for name, f := range map[string]fakevpsa.Fault{
+		"404":          {Kind: fakevpsa.HTTP, Status: 404},
+		"a page":       {Kind: fakevpsa.HTML},
+		"a 404 page":   {Kind: fakevpsa.HTML, Status: 404},
+		"forbidden":    {Kind: fakevpsa.HTTP, Status: 403},
+		"a failure":    {Kind: fakevpsa.HTTP, Status: 502},
+		"refused":      {Kind: fakevpsa.Refuse, Status: 5},
+		"no answer":    {Kind: fakevpsa.LoseAnswer},
+		"half of it":   {Kind: fakevpsa.Cut, Bytes: 9},
+		"no end of it": {Kind: fakevpsa.Hang},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newArray(t, fake.Options{})
-				must(0, a.Change(func(s *fake.Settings) { s.Software = "22.06-9" }))(t)
+				a := newArray(t, fakevpsa.Options{})
+				must(0, a.Change(func(s *fakevpsa.Settings) { s.Software = "22.06-9" }))(t)
 				w := &wire{array: a}
 				c := newClient(t, w)
 				f.Path = "/api/vpsaversion.json"
@@ -102,8 +102,8 @@ func TestVersionThatIsNotTold(t *testing.T) {
 // TestNoVersionInTime: the caller has given up, and an array that has said nothing of its version is none without one.
 func TestNoVersionInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newArray(t, fake.Options{})
-		must(a.Fail(fake.Fault{Kind: fake.Hang, Path: "/api/vpsaversion.json"}))(t)
+		a := newArray(t, fakevpsa.Options{})
+		must(a.Fail(fakevpsa.Fault{Kind: fakevpsa.Hang, Path: "/api/vpsaversion.json"}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := newClient(t, &wire{array: a}).Health(ctx)
@@ -112,7 +112,7 @@ func TestNoVersionInTime(t *testing.T) {
 }
 
 func TestCreateSendsOptions(t *testing.T) {
-	a := newArray(t, fake.Options{})
+	a := newArray(t, fakevpsa.Options{})
 	c := newClient(t, &wire{array: a})
 	v := must(c.CreateVolume(within(t), array.NewVolume{
 		Name: "v", Size: 3 * array.GiB, Encrypt: true, Compress: true,
@@ -133,9 +133,9 @@ func TestCreateSendsOptions(t *testing.T) {
 
 // TestCreateFinds returns what has the name already, and leaves the comment of what looks different.
 func TestCreateFinds(t *testing.T) {
-	a := newArray(t, fake.Options{})
+	a := newArray(t, fakevpsa.Options{})
 	c := newClient(t, &wire{array: a})
-	if _, err := a.AddVolume(fake.Volume{Name: "v", Size: 9, Block: true, Pool: "pool-00000001"}); err != nil {
+	if _, err := a.AddVolume(fakevpsa.Volume{Name: "v", Size: 9, Block: true, Pool: "pool-00000001"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, other := range []array.NewVolume{
@@ -155,7 +155,7 @@ func TestCreateFinds(t *testing.T) {
 // TestCreateAsksLittle: of a caller that has looked, a volume takes three requests; what has the name all the
 // same is returned, and nothing is doubled.
 func TestCreateAsksLittle(t *testing.T) {
-	a := newArray(t, fake.Options{})
+	a := newArray(t, fakevpsa.Options{})
 	c := newClient(t, &wire{array: a})
 	for _, want := range []map[string]int{
 		{"POST /api/volumes.json": 1, "GET /api/volumes.json": 1, "POST /api/volumes/*/update_comment.json": 1},
@@ -173,8 +173,8 @@ func TestCreateAsksLittle(t *testing.T) {
 }
 
 func TestRefusedCommentStopsNothing(t *testing.T) {
-	a := newArray(t, fake.Options{})
-	must(a.Fail(fake.Fault{Kind: fake.Refuse, Path: "/api/volumes/*/update_comment.json", Text: "unknown request"}))(t)
+	a := newArray(t, fakevpsa.Options{})
+	must(a.Fail(fakevpsa.Fault{Kind: fakevpsa.Refuse, Path: "/api/volumes/*/update_comment.json", Text: "unknown request"}))(t)
 	v := must(newClient(t, &wire{array: a}).CreateVolume(within(t), array.NewVolume{Name: "v", Size: 3 * array.GiB, Comment: "mine"}))(t)
 	if v.ID != first {
 		t.Errorf("made %+v", v)
@@ -184,7 +184,7 @@ func TestRefusedCommentStopsNothing(t *testing.T) {
 func TestErrorsOfMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		if err := w.ChangePool("pool-00000001", func(p *fake.Pool) { p.Limit = 1000 }); err != nil {
+		if err := w.ChangePool("pool-00000001", func(p *fakevpsa.Pool) { p.Limit = 1000 }); err != nil {
 			t.Fatal(err)
 		}
 		ctx, c := t.Context(), w.client
@@ -313,7 +313,7 @@ func TestSnapshots(t *testing.T) {
 func TestSubmittedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		must(w.Fail(fake.Fault{Kind: fake.Submit, Method: http.MethodPost, Delay: 5 * time.Minute, Times: 1}))(t)
+		must(w.Fail(fakevpsa.Fault{Kind: fakevpsa.Submit, Method: http.MethodPost, Delay: 5 * time.Minute, Times: 1}))(t)
 		n := array.NewClone{Name: "new", Group: group2}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -333,7 +333,7 @@ func TestSubmittedForLong(t *testing.T) {
 func TestGrowTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		must(w.Fail(fake.Fault{Kind: fake.Delay, Delay: time.Second}))(t)
+		must(w.Fail(fakevpsa.Fault{Kind: fakevpsa.Delay, Delay: time.Second}))(t)
 		var all sync.WaitGroup
 		for _, to := range []array.Size{150 * array.GiB, 150 * array.GiB, 120 * array.GiB} {
 			all.Go(func() {
@@ -356,7 +356,7 @@ func TestAnotherClient(t *testing.T) {
 		w := newWorld(t)
 		c := w.client.(*client)
 		config := Config{Endpoint: c.endpoint, Token: "token", Transport: w.wire}
-		must(w.Fail(fake.Fault{Kind: fake.Submit, Path: "/api/volumes/*/expand.json", Delay: 20 * time.Second, Times: 1}))(t)
+		must(w.Fail(fakevpsa.Fault{Kind: fakevpsa.Submit, Path: "/api/volumes/*/expand.json", Delay: 20 * time.Second, Times: 1}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.GrowVolume(ctx, first, 150*array.GiB)
@@ -394,7 +394,7 @@ func TestDeletedBehindOurBack(t *testing.T) {
 func TestSubmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		must(w.Fail(fake.Fault{Kind: fake.Submit, Method: http.MethodPost, Delay: 30 * time.Second, Times: 1}))(t)
+		must(w.Fail(fakevpsa.Fault{Kind: fakevpsa.Submit, Method: http.MethodPost, Delay: 30 * time.Second, Times: 1}))(t)
 		v := must(w.client.CloneVolume(t.Context(), array.NewClone{Name: "new", Group: group2, SnapshotID: snap, Comment: "mine"}))(t)
 		if v.Size != 100*array.GiB || v.Comment != "mine" {
 			t.Errorf("made %+v", v)
@@ -407,7 +407,7 @@ func TestMadeMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	w.wire.do = func(_ int, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
 		if r.Method == http.MethodPost {
-			if _, err := w.AddVolume(fake.Volume{Name: "new", Size: 7, Pool: "pool-00000001", Comment: "mine"}); err != nil {
+			if _, err := w.AddVolume(fakevpsa.Volume{Name: "new", Size: 7, Pool: "pool-00000001", Comment: "mine"}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -423,7 +423,7 @@ func TestMadeMeanwhile(t *testing.T) {
 func TestLateDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		must(w.Fail(fake.Fault{Kind: fake.Submit, Method: http.MethodPost, Delay: 9 * time.Second, Times: 1}))(t)
+		must(w.Fail(fakevpsa.Fault{Kind: fakevpsa.Submit, Method: http.MethodPost, Delay: 9 * time.Second, Times: 1}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		wantError(t, w.client.Detach(ctx, first, other), array.ErrUncertain)
@@ -474,7 +474,7 @@ func TestLateSnapshot(t *testing.T) {
 			})
 			return names, err
 		}
-		must(w.Fail(fake.Fault{Kind: fake.Submit, Method: http.MethodPost, Delay: 9 * time.Second, Times: 1}))(t)
+		must(w.Fail(fakevpsa.Fault{Kind: fakevpsa.Submit, Method: http.MethodPost, Delay: 9 * time.Second, Times: 1}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := w.client.CreateSnapshot(ctx, n)
@@ -497,7 +497,7 @@ func TestLateSnapshot(t *testing.T) {
 func TestSubmittedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		must(w.Fail(fake.Fault{Kind: fake.Submit, Method: http.MethodPost, Times: 1}))(t)
+		must(w.Fail(fakevpsa.Fault{Kind: fakevpsa.Submit, Method: http.MethodPost, Times: 1}))(t)
 		_, err := w.client.CloneVolume(t.Context(), array.NewClone{Name: "new", Group: group2})
 		wantError(t, err, array.ErrUncertain)
 	})

@@ -20,12 +20,12 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/katbox/katbox/internal/controller/array"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
-func startArray(t *testing.T, l fake.Listen) *fake.Running {
+func startArray(t *testing.T, l fakevpsa.Listen) *fakevpsa.Running {
 	t.Helper()
-	r, err := fake.Start(fake.Options{}, l)
+	r, err := fakevpsa.Start(fakevpsa.Options{}, l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func startArray(t *testing.T, l fake.Listen) *fake.Running {
 }
 
 func TestTLS(t *testing.T) {
-	r := startArray(t, fake.Listen{TLS: true})
+	r := startArray(t, fakevpsa.Listen{TLS: true})
 	for _, tt := range []struct {
 		name   string
 		change func(*Config)
@@ -167,7 +167,7 @@ func TestNumbersAsStrings(t *testing.T) {
 		t.Run(op.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				if err := w.Change(func(s *fake.Settings) { s.Strings, s.Terse, s.Message = true, true, "errors" }); err != nil {
+				if err := w.Change(func(s *fakevpsa.Settings) { s.Strings, s.Terse, s.Message = true, true, "errors" }); err != nil {
 					t.Fatal(err)
 				}
 				if err := op.do(t.Context(), w); err != nil {
@@ -199,7 +199,7 @@ func TestHugeAnswer(t *testing.T) {
 func TestArrayIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		a := newArray(t, fake.Options{})
+		a := newArray(t, fakevpsa.Options{})
 		w := &wire{array: a, do: func(_ int, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
 			if r.Method == http.MethodGet {
 				told = append(told, r.URL.Query().Get("timeout"))
@@ -233,8 +233,8 @@ func TestArrayIsTold(t *testing.T) {
 
 func TestHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newArray(t, fake.Options{})
-		must(a.Fail(fake.Fault{Kind: fake.Hang}))(t)
+		a := newArray(t, fakevpsa.Options{})
+		must(a.Fail(fakevpsa.Fault{Kind: fakevpsa.Hang}))(t)
 		c := newClient(t, &wire{array: a})
 		began := time.Now()
 		_, err := c.Health(t.Context())
@@ -277,7 +277,7 @@ func TestReadingIsRepeated(t *testing.T) {
 // TestInflight has more calls than may be in flight.
 func TestInflight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newArray(t, fake.Options{})
+		a := newArray(t, fakevpsa.Options{})
 		release := make(chan struct{})
 		var flying atomic.Int64
 		w := &wire{array: a, do: func(_ int, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
@@ -327,8 +327,8 @@ func (c *counted) Called(method, pattern, outcome string, took time.Duration) {
 
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newArray(t, fake.Options{})
-		must(a.Fail(fake.Fault{Kind: fake.Delay, Delay: time.Second}))(t)
+		a := newArray(t, fakevpsa.Options{})
+		must(a.Fail(fakevpsa.Fault{Kind: fakevpsa.Delay, Delay: time.Second}))(t)
 		var m counted
 		c := must(New(Config{Endpoint: "http://metrics", Token: "token", Transport: a.Transport(), Metrics: &m}))(t)
 		_, err := c.Volume(t.Context(), first)
@@ -348,7 +348,7 @@ func TestMetrics(t *testing.T) {
 func TestSecretsAreNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const token, secret = "ACCESS-KEY-1234567890", "CHAP-SECRET-12"
-		a := newArray(t, fake.Options{Settings: fake.Settings{Token: token, CHAPSecret: secret}})
+		a := newArray(t, fakevpsa.Options{Settings: fakevpsa.Settings{Token: token, CHAPSecret: secret}})
 		var all strings.Builder
 		log := funcr.New(func(prefix, args string) { fmt.Fprintln(&all, prefix, args) }, funcr.Options{Verbosity: 10})
 		config := Config{Endpoint: "http://secrets", Token: token, Log: log, Transport: a.Transport()}
@@ -357,11 +357,11 @@ func TestSecretsAreNowhere(t *testing.T) {
 		if h.CHAP.Secret != secret {
 			t.Errorf("the secret is %q", h.CHAP.Secret)
 		}
-		must(a.Fail(fake.Fault{Kind: fake.Refuse, Text: "the key " + token + " may not do that", Times: 1}))(t)
+		must(a.Fail(fakevpsa.Fault{Kind: fakevpsa.Refuse, Text: "the key " + token + " may not do that", Times: 1}))(t)
 		_, err := c.Volume(t.Context(), first)
 		wantText(t, err, "the key (hidden) may not do that")
 		fmt.Fprintln(&all, err)
-		for _, fault := range []fake.Fault{{Kind: fake.LoseAnswer}, {Kind: fake.HTML, Text: token}, {Kind: fake.HTTP, Text: token}} {
+		for _, fault := range []fakevpsa.Fault{{Kind: fakevpsa.LoseAnswer}, {Kind: fakevpsa.HTML, Text: token}, {Kind: fakevpsa.HTTP, Text: token}} {
 			fault.Times = readings
 			must(a.Fail(fault))(t)
 			_, err := c.Health(t.Context())

@@ -161,7 +161,7 @@ func (s *goneSource) sift(page api.GoneList) []*Entry {
 	var why error
 	entries, above := make([]*Entry, 0, len(page.Items)), s.below
 	for _, v := range page.Items {
-		err := credibleGone(&v, s.name, s.query)
+		err := validateGone(&v, s.name, s.query)
 		if err == nil && (above != 0 && v.Number >= above || v.Number < page.Continue || v.Number == 0) {
 			err = errors.New("it is out of order")
 		}

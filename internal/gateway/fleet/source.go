@@ -105,7 +105,7 @@ func (s *source) sift(volumes []api.Volume, end place, ended bool) []*Entry {
 		s.seen = make(map[string]bool, len(volumes))
 	}
 	for _, v := range volumes {
-		err := credible(&v, s.name, s.query)
+		err := validateVolume(&v, s.name, s.query)
 		if err == nil {
 			at := placeOf(&v)
 			switch {

@@ -11,7 +11,7 @@ import (
 	core "k8s.io/api/core/v1"
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/link/hub"
@@ -22,14 +22,14 @@ import (
 type Config struct {
 	// Pods reads pods of all namespaces.
 	Pods client.PodsGetter
-	// Nodes are told.
+	// Nodes get the outcomes.
 	Nodes Nodes
 	// Ended is called for each pod with inline CSI volumes that is seen to have ended, once while it is
 	// remembered; deleted says that there is none of it any more. It must not wait: the watch does. It
 	// may be nil.
 	Ended func(pod *core.Pod, deleted bool)
 	// Metrics may be nil.
-	Metrics *metrics.Metrics
+	Metrics *gatewaymetrics.Metrics
 	// Log may be the zero Logger.
 	Log logr.Logger
 }
@@ -51,7 +51,7 @@ var (
 const (
 	// memory is how long an outcome is remembered.
 	memory = 10 * time.Minute
-	// batch is how many outcomes a node is told at once, and batchBytes about how long these are: it takes
+	// batch is how many outcomes a node gets at once, and batchBytes about how long these are: it takes
 	// no more than 1 MiB. tellLimit is how long that may take.
 	batch      = 500
 	batchBytes = 512 << 10
@@ -62,7 +62,7 @@ const (
 // hundreds of volumes.
 func room(o api.PodOutcome) int { return max(1, len(o.Volumes)/4) }
 
-// batchOf returns as many of the items as a node is told at once.
+// batchOf returns as many of the items as a node gets at once.
 func batchOf(items []api.PodOutcome) []api.PodOutcome {
 	length := 0
 	for i, o := range items[:min(len(items), batch)] {
@@ -186,7 +186,7 @@ func (o *Outcomes) forgetFirst(r *recent) {
 	r.items, r.first = r.items[1:], r.first+1
 	if r.next < r.first {
 		r.next = r.first
-		o.Metrics.OutcomesTold(metrics.Forgotten, 1)
+		o.Metrics.OutcomesTold(gatewaymetrics.Forgotten, 1)
 	}
 }
 
@@ -260,7 +260,7 @@ func (o *Outcomes) tellAll(node string, r *recent) {
 		case same && (err == nil || errors.Is(err, ErrRefused)):
 			r.next = max(r.first, told+uint64(len(items)))
 		case same && errors.Is(err, ErrAway):
-			// It is told when it connects.
+			// It gets them when it connects.
 			o.endTelling(node, r)
 			o.mu.Unlock()
 			return
@@ -269,9 +269,9 @@ func (o *Outcomes) tellAll(node string, r *recent) {
 		switch {
 		case err == nil:
 			failures = 0
-			o.Metrics.OutcomesTold(metrics.Accepted, len(items))
+			o.Metrics.OutcomesTold(gatewaymetrics.Accepted, len(items))
 		case errors.Is(err, ErrRefused):
-			o.Metrics.OutcomesTold(metrics.Refused, len(items))
+			o.Metrics.OutcomesTold(gatewaymetrics.Refused, len(items))
 		case !errors.Is(err, ErrAway):
 			failures++
 			o.Log.V(1).Info("a node was not told how its pods have ended; trying again", logkeys.Node, node, logkeys.Cause, err.Error())

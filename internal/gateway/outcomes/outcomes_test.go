@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/api"
 )
@@ -81,14 +81,14 @@ type scene struct {
 	t      testing.TB
 	client *fake.Clientset
 	nodes  *nodes
-	m      *metrics.Metrics
+	m      *gatewaymetrics.Metrics
 
 	mu  sync.Mutex
 	log strings.Builder
 }
 
 func newScene(t testing.TB, pods ...runtime.Object) *scene {
-	s := &scene{t: t, client: fake.NewClientset(pods...), m: metrics.New("v", "r")}
+	s := &scene{t: t, client: fake.NewClientset(pods...), m: gatewaymetrics.New("v", "r")}
 	s.nodes = &nodes{away: map[string]bool{}, errs: map[string][]error{}, told: make(chan string, 10_000)}
 	o, err := New(Config{Pods: s.client.CoreV1(), Nodes: s.nodes, Metrics: s.m, Log: funcr.New(func(_, line string) {
 		s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -26,7 +26,7 @@ type Config struct {
 	Pods       client.PodsGetter
 	Namespaces Namespaces
 	// Metrics may be nil.
-	Metrics *metrics.Metrics
+	Metrics *gatewaymetrics.Metrics
 	// Log may be the zero Logger.
 	Log logr.Logger
 }
@@ -116,7 +116,7 @@ func (o *Owners) Ask(ctx context.Context, node string, asks []api.OwnerAsk) []ap
 		owner, err := o.ask(ctx, question{node, a.Namespace, a.Pod, a.PodUID})
 		if err != nil {
 			if ctx.Err() == nil && o.complaints.Allow() {
-				o.Log.Info("cannot find out whose a volume is; its node will ask again",
+				o.Log.Info("cannot find the owner of a volume; its node will ask again",
 					logkeys.Node, node, logkeys.Namespace, a.Namespace, logkeys.Pod, a.Pod, logkeys.Cause, err.Error())
 			}
 			continue
@@ -148,11 +148,11 @@ func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
 	}
 	switch {
 	case errors.Is(err, errGone):
-		o.Metrics.PodLookedUp(metrics.Gone)
+		o.Metrics.PodLookedUp(gatewaymetrics.Gone)
 		o.denials.put(q, struct{}{})
 		return denied, nil
 	case err != nil:
-		o.Metrics.PodLookedUp(metrics.Failed)
+		o.Metrics.PodLookedUp(gatewaymetrics.Failed)
 		return volume.Owner{}, err
 	}
 	if static {
@@ -162,9 +162,9 @@ func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
 	}
 	owner := f.about(q)
 	if owner.Verdict == volume.Confirmed {
-		o.Metrics.PodLookedUp(metrics.Found)
+		o.Metrics.PodLookedUp(gatewaymetrics.Found)
 	} else {
-		o.Metrics.PodLookedUp(metrics.Contradicted)
+		o.Metrics.PodLookedUp(gatewaymetrics.Contradicted)
 	}
 	return owner, nil
 }
@@ -229,7 +229,7 @@ func is(pod *core.Pod, uid string) bool {
 	return string(pod.UID) == uid || pod.Annotations[core.MirrorPodAnnotationKey] == uid
 }
 
-// ownerOf keeps of a pod whose it is. Whoever makes the pod writes these texts, most of them as long as
+// ownerOf returns the owner of a pod. The user who creates the pod writes these texts, most of them as long as
 // they like: what no object is called, or no kind of object, is left out.
 func ownerOf(pod *core.Pod, namespaceUID string) volume.Owner {
 	owner := volume.Owner{
@@ -253,7 +253,7 @@ const (
 	indexAnnotation = "batch.kubernetes.io/job-completion-index"
 )
 
-// about returns whose the volume of a question is: nobody's, if the pod is another one, or is on
+// about returns the owner of the volume of a question: none, if the pod is another one, or is on
 // another node.
 func (f fact) about(q question) volume.Owner {
 	if f.namespace != q.namespace || f.pod != q.pod || f.node != q.node {

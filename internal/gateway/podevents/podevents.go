@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 )
 
@@ -27,7 +27,7 @@ type Config struct {
 	// Driver is the name of the CSI driver whose inline volumes are meant.
 	Driver string
 	// Metrics may be nil.
-	Metrics *metrics.Metrics
+	Metrics *gatewaymetrics.Metrics
 	// Log may be the zero Logger.
 	Log logr.Logger
 }
@@ -101,7 +101,7 @@ func (e *Events) Ended(pod *core.Pod, deleted bool) {
 	select {
 	case e.queue <- event:
 	default:
-		e.Metrics.PodEvent(metrics.Limited)
+		e.Metrics.PodEvent(gatewaymetrics.Limited)
 	}
 }
 
@@ -126,7 +126,7 @@ func (e *Events) run(ctx context.Context) {
 // write writes an event, if there are not too many.
 func (e *Events) write(ctx context.Context, event *core.Event) {
 	if !e.bucket(event.Namespace).Allow() || !e.all.Allow() {
-		e.Metrics.PodEvent(metrics.Limited)
+		e.Metrics.PodEvent(gatewaymetrics.Limited)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
@@ -134,13 +134,13 @@ func (e *Events) write(ctx context.Context, event *core.Event) {
 	_, err := e.Client.Events(event.Namespace).Create(ctx, event, meta.CreateOptions{})
 	switch {
 	case err == nil:
-		e.Metrics.PodEvent(metrics.Written)
+		e.Metrics.PodEvent(gatewaymetrics.Written)
 	case apierrors.IsAlreadyExists(err):
-		e.Metrics.PodEvent(metrics.Known)
+		e.Metrics.PodEvent(gatewaymetrics.Known)
 	case apierrors.HasStatusCause(err, core.NamespaceTerminatingCause), apierrors.IsNotFound(err):
-		e.Metrics.PodEvent(metrics.Gone)
+		e.Metrics.PodEvent(gatewaymetrics.Gone)
 	default:
-		e.Metrics.PodEvent(metrics.Failed)
+		e.Metrics.PodEvent(gatewaymetrics.Failed)
 		if e.complaints.Allow() {
 			e.Log.Info("an event that says where the files of a failed pod are was not written, and will not be; others may follow",
 				logkeys.Namespace, event.Namespace, "object", event.InvolvedObject.Kind+"/"+event.InvolvedObject.Name,

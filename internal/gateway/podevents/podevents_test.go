@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/testing/metricstest"
@@ -68,14 +68,14 @@ type scene struct {
 	t          *testing.T
 	client     *fake.Clientset
 	namespaces *namespaces
-	m          *metrics.Metrics
+	m          *gatewaymetrics.Metrics
 
 	mu  sync.Mutex
 	log []string
 }
 
 func newScene(t *testing.T) *scene {
-	s := &scene{t: t, client: fake.NewClientset(), namespaces: &namespaces{quiet: "quiet"}, m: metrics.New("v", "r")}
+	s := &scene{t: t, client: fake.NewClientset(), namespaces: &namespaces{quiet: "quiet"}, m: gatewaymetrics.New("v", "r")}
 	s.namespaces.synced.Store(true)
 	return s
 }

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	gatewaymetrics "github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/gateway/trust"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"

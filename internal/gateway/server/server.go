@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/gateway/trust"
 	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/model/api"
@@ -88,7 +88,7 @@ type Config struct {
 	// Version is that of the gateway, which its users may know; it may be empty.
 	Version string
 	// Metrics may be nil.
-	Metrics *metrics.Metrics
+	Metrics *gatewaymetrics.Metrics
 }
 
 // check names the first field that is missing.
@@ -158,7 +158,7 @@ const (
 )
 
 // Bounded bounds the connections of a server. Each address has a share: one that makes many loses its own, and no other one's.
-func Bounded(l net.Listener) net.Listener { return ops.NewCrowd(l, maxSilent, maxAsking) }
+func Bounded(l net.Listener) net.Listener { return ops.NewBoundedListener(l, maxSilent, maxAsking) }
 
 // ServeHTTP answers a request. A stream that fails after its first byte is reset by a panic with
 // [http.ErrAbortHandler].

@@ -20,7 +20,7 @@ const (
 	maxAsking = 1024
 )
 
-// Crowd bounds the open connections of an HTTP server: every pod of the cluster may connect. The
+// BoundedListener limits the open connections of an HTTP server: every pod of the cluster may connect. The
 // newest connection is always accepted and another one closed for it, so the kubelet's probe gets
 // through. The server's ConnState is [Changed].
 //
@@ -29,7 +29,7 @@ const (
 // addresses of one IPv6 network of 64 bits count as one: whoever has one of them has all.
 //
 // It bounds connections from their first moment, below TLS. One that a handler hijacks counts no more.
-type Crowd struct {
+type BoundedListener struct {
 	net.Listener
 	// Dropped, where it is set, is called for each connection that is closed for another one. It must not block.
 	Dropped func()
@@ -39,14 +39,14 @@ type Crowd struct {
 	asking group // have sent a request, or a part of one
 }
 
-// NewCrowd returns the connections that l accepts: at most silent ones that have sent nothing since
+// NewBoundedListener returns the connections that l accepts: at most silent ones that have sent nothing since
 // their last answer, and asking ones that have sent a request.
-func NewCrowd(l net.Listener, silent, asking int) *Crowd {
-	return &Crowd{Listener: l, silent: newGroup(silent), asking: newGroup(asking)}
+func NewBoundedListener(l net.Listener, silent, asking int) *BoundedListener {
+	return &BoundedListener{Listener: l, silent: newGroup(silent), asking: newGroup(asking)}
 }
 
 // Accept waits for the next connection.
-func (l *Crowd) Accept() (net.Conn, error) {
+func (l *BoundedListener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (l *Crowd) Accept() (net.Conn, error) {
 
 // add adds a silent connection. If that is one too many, another one is closed, unless it has sent
 // something that the server has not read yet.
-func (l *Crowd) add(c *connection) {
+func (l *BoundedListener) add(c *connection) {
 	l.silent.add(c)
 	for l.silent.tooMany() {
 		victim := l.silent.victim()
@@ -73,7 +73,7 @@ func (l *Crowd) add(c *connection) {
 }
 
 // ask adds a connection that has sent something.
-func (l *Crowd) ask(c *connection) {
+func (l *BoundedListener) ask(c *connection) {
 	c.in.remove(c)
 	l.asking.add(c)
 	if l.asking.tooMany() {
@@ -81,7 +81,7 @@ func (l *Crowd) ask(c *connection) {
 	}
 }
 
-// Changed is the hook of an HTTP server whose connections are from a [Crowd]: it calls it when a
+// Changed is the hook of an HTTP server whose connections are from a [BoundedListener]: it calls it when a
 // request was read and when it was answered.
 func Changed(conn net.Conn, state http.ConnState) {
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
@@ -111,7 +111,7 @@ func Changed(conn net.Conn, state http.ConnState) {
 // connection is an open connection.
 type connection struct {
 	net.Conn
-	of   *Crowd
+	of   *BoundedListener
 	from netip.Prefix
 	// in is its group, nil when it is closed; place is its place there.
 	in    *group

@@ -53,7 +53,7 @@ func TestConnectionsThatEndMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	l := NewCrowd(inner, 1, 1)
+	l := NewBoundedListener(inner, 1, 1)
 	for range 3 {
 		if _, err := net.Dial("tcp", inner.Addr().String()); err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestConnectionsThatEndMakeRoom(t *testing.T) {
 	}
 }
 
-func (l *Crowd) count() int {
+func (l *BoundedListener) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.silent.byAge.Len() + l.asking.byAge.Len()
@@ -169,7 +169,7 @@ func TestWhoIsSentAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer inner.Close()
-			l, accepted := NewCrowd(inner, 2, 2), make([]*connection, len(tt.dials))
+			l, accepted := NewBoundedListener(inner, 2, 2), make([]*connection, len(tt.dials))
 			for i, d := range tt.dials {
 				client, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(d.from)}}).Dial("tcp", inner.Addr().String())
 				if err != nil {
@@ -229,7 +229,7 @@ func TestNetworkIsOneClient(t *testing.T) {
 	all := []string{
 		"2001:db8:0:1::1", "2001:db8::1", "2001:db8::2", "2001:db8::a:b:c:d", "10.0.0.1", "2001:db8::ffff", "::ffff:10.0.0.1",
 	}
-	l := NewCrowd(&arrivals{all: all}, 3, 3)
+	l := NewBoundedListener(&arrivals{all: all}, 3, 3)
 	dropped := 0
 	l.Dropped = func() { dropped++ }
 	accepted := make([]*connection, len(all))

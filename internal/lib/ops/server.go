@@ -53,7 +53,7 @@ type Server struct {
 	cfg Config
 	// http serves on listener; nil when it listens nowhere.
 	http     *http.Server
-	listener *Crowd
+	listener *BoundedListener
 	failed   chan error
 	health   health
 
@@ -75,7 +75,7 @@ func Start(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.listener = NewCrowd(l, maxSilent, maxAsking)
+	s.listener = NewBoundedListener(l, maxSilent, maxAsking)
 	s.http = &http.Server{
 		Handler: s.handler(), ConnState: Changed,
 		ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,

@@ -50,7 +50,7 @@ func (r *Registry) Server(config *tls.Config) *http.Server {
 // Bounded bounds the connections of [Registry.Server] that have not been upgraded. Each address has a share: one that
 // makes many loses its own, and no other one's.
 func (r *Registry) Bounded(l net.Listener) net.Listener {
-	crowd := ops.NewCrowd(l, r.limits.silent, r.limits.asking)
+	crowd := ops.NewBoundedListener(l, r.limits.silent, r.limits.asking)
 	crowd.Dropped = func() { r.Metrics.ConnectionAsked(Busy) }
 	return crowd
 }

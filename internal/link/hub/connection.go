@@ -21,8 +21,8 @@ var (
 	errDrained  = errors.New("a newer connection is used, and nothing runs on this one")
 	errTooLong  = errors.New("a newer connection is used, and what ran on this one took too long")
 	errClosed   = errors.New("the connection was closed")
-	// errLied: the node sent what no daemon sends.
-	errLied = errors.New("the node breaks the protocol")
+	// errProtocol: the node sent what no daemon sends.
+	errProtocol = errors.New("the node breaks the protocol")
 )
 
 // connection is one that a node opened.
@@ -149,7 +149,7 @@ func (c *connection) end(why error) {
 	_ = c.client.Close()
 	log := c.registry.Log.WithValues(logkeys.Node, c.name, logkeys.Cause, why.Error())
 	switch {
-	case errors.Is(why, errLied):
+	case errors.Is(why, errProtocol):
 		log.Info("closed the connection of a node that breaks the protocol; is its daemon another version, or not a daemon?")
 	case last && !errors.Is(why, errStopped):
 		log.Info("a node is not connected any more")

@@ -32,7 +32,7 @@ func (c *connection) hear() error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w: it answered %s to a request for summaries", errLied, response.Status)
+		return fmt.Errorf("%w: it answered %s to a request for summaries", errProtocol, response.Status)
 	}
 	pace := rate.NewLimiter(lineRate, lineBurst)
 	lines := newLines(response.Body)
@@ -58,10 +58,10 @@ func (c *connection) take(line []byte) error {
 	}
 	var s summary
 	if err := json.Unmarshal(line, &s); err != nil {
-		if errors.Is(err, errLied) {
+		if errors.Is(err, errProtocol) {
 			return err
 		}
-		return fmt.Errorf("%w: read a summary: %w", errLied, err)
+		return fmt.Errorf("%w: read a summary: %w", errProtocol, err)
 	}
 	if !s.Full {
 		if err := c.holdings.change(s.Holdings); err != nil {
@@ -113,7 +113,7 @@ func (l *lines) next() ([]byte, error) {
 		case err == nil && l.long == nil:
 			return bytes.TrimSpace(part), nil
 		case len(l.long)+len(part) > mostLine:
-			return nil, fmt.Errorf("%w: a line of its summaries is longer than %d bytes", errLied, mostLine)
+			return nil, fmt.Errorf("%w: a line of its summaries is longer than %d bytes", errProtocol, mostLine)
 		case err == nil:
 			return bytes.TrimSpace(append(l.long, part...)), nil
 		case errors.Is(err, bufio.ErrBufferFull):

@@ -55,7 +55,7 @@ func (h *holdings) set(all []api.Holding) error {
 	slices.SortFunc(kept, compareHoldings)
 	for i := 1; i < len(kept); i++ {
 		if kept[i].tenant == kept[i-1].tenant {
-			return fmt.Errorf("%w: it counts namespace %q twice", errLied, kept[i].tenant.Value().namespace)
+			return fmt.Errorf("%w: it counts namespace %q twice", errProtocol, kept[i].tenant.Value().namespace)
 		}
 	}
 	h.now.Store(&kept)
@@ -69,7 +69,7 @@ func (h *holdings) change(changed []api.Holding) error {
 	}
 	now := h.now.Load()
 	if now == nil {
-		return fmt.Errorf("%w: it says what has changed before it has said what it holds", errLied)
+		return fmt.Errorf("%w: it says what has changed before it has said what it holds", errProtocol)
 	}
 	all := make(map[unique.Handle[tenant]]holding, len(*now)+len(changed))
 	for _, old := range *now {
@@ -88,7 +88,7 @@ func (h *holdings) change(changed []api.Holding) error {
 	}
 	// What takes the place of others may come before those go.
 	if len(all) > 2*mostHoldings {
-		return fmt.Errorf("%w: it holds volumes of more than %d namespaces", errLied, mostHoldings)
+		return fmt.Errorf("%w: it holds volumes of more than %d namespaces", errProtocol, mostHoldings)
 	}
 	kept := slices.SortedFunc(maps.Values(all), compareHoldings)
 	h.now.Store(&kept)
@@ -149,14 +149,14 @@ func compareHoldings(a, b holding) int {
 func compact(h api.Holding) (holding, error) {
 	switch {
 	case len(h.Namespace) > mostName, len(h.NamespaceUID) > mostName:
-		return holding{}, fmt.Errorf("%w: the name or UID of a namespace is longer than %d bytes", errLied, mostName)
+		return holding{}, fmt.Errorf("%w: the name or UID of a namespace is longer than %d bytes", errProtocol, mostName)
 	case h.Volumes < 0, h.Volumes > mostVolumes:
-		return holding{}, fmt.Errorf("%w: it holds %d volumes of namespace %q", errLied, h.Volumes, h.Namespace)
+		return holding{}, fmt.Errorf("%w: it holds %d volumes of namespace %q", errProtocol, h.Volumes, h.Namespace)
 	}
 	switch h.Verdict {
 	case "", volume.Unasked.String(), volume.Confirmed.String(), volume.Denied.String():
 	default:
-		return holding{}, fmt.Errorf("%w: %.20q is not a verdict", errLied, h.Verdict)
+		return holding{}, fmt.Errorf("%w: %.20q is not a verdict", errProtocol, h.Verdict)
 	}
 	return holding{
 		tenant:  unique.Make(tenant{h.Namespace, h.NamespaceUID, h.Verdict}),
@@ -197,11 +197,11 @@ func (l *bounded[T, B]) UnmarshalJSON(data []byte) error {
 	if open, err := d.Token(); err != nil {
 		return err
 	} else if open != json.Delim('[') {
-		return fmt.Errorf("%w: a list begins with %v", errLied, open)
+		return fmt.Errorf("%w: a list begins with %v", errProtocol, open)
 	}
 	for d.More() {
 		if len(*l) == bound.most() {
-			return fmt.Errorf("%w: a list in a summary has more than %d entries", errLied, bound.most())
+			return fmt.Errorf("%w: a list in a summary has more than %d entries", errProtocol, bound.most())
 		}
 		var one T
 		if err := d.Decode(&one); err != nil {

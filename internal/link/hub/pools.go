@@ -50,13 +50,13 @@ func (c *connection) takePools(line []byte) error {
 		Pools bounded[local.Pool, poolsBound] `json:"pools"`
 	}
 	if err := json.Unmarshal(line, &s); err != nil {
-		return fmt.Errorf("%w: read a summary of pools: %w", errLied, err)
+		return fmt.Errorf("%w: read a summary of pools: %w", errProtocol, err)
 	}
 	if !s.Full {
 		return nil
 	}
 	if err := wire.CheckPools(s.Pools); err != nil {
-		return fmt.Errorf("%w: %w", errLied, err)
+		return fmt.Errorf("%w: %w", errProtocol, err)
 	}
 	older, ok := c.node.has(c)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/uplink"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
@@ -64,7 +64,7 @@ type ends struct {
 	dir      string
 	port     string
 	told     *told
-	node     *fake.Node
+	node     *fakepools.Node
 	registry *hub.Registry
 	server   *http.Server
 	served   chan error
@@ -72,8 +72,8 @@ type ends struct {
 }
 
 func newEnds(t *testing.T) *ends {
-	e := &ends{t: t, ca: uplinktest.NewAuthority(t), dir: t.TempDir(), told: &told{}, node: &fake.Node{}}
-	e.node.Add(fake.NewDisk(local.Pool{UUID: uuid, Class: "fast", HardLimit: true}))
+	e := &ends{t: t, ca: uplinktest.NewAuthority(t), dir: t.TempDir(), told: &told{}, node: &fakepools.Node{}}
+	e.node.Add(fakepools.NewDisk(local.Pool{UUID: uuid, Class: "fast", HardLimit: true}))
 	e.must(os.WriteFile(filepath.Join(e.dir, "ca.crt"), e.ca.PEM, 0o600), os.WriteFile(filepath.Join(e.dir, "token"), []byte("token"), 0o600))
 	e.listen("127.0.0.1:0")
 	e.dial("v1")
@@ -162,7 +162,7 @@ func TestPoolsOfANode(t *testing.T) {
 	// The node works on a change when the daemon ends: it may have been made.
 	begun := make(chan struct{})
 	var once sync.Once
-	e.node.Hold(func(ctx context.Context, c fake.Call) {
+	e.node.Hold(func(ctx context.Context, c fakepools.Call) {
 		if c.Method == "GrowVolume" {
 			once.Do(func() { close(begun) })
 			<-ctx.Done()

@@ -17,7 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 )
 
 const (
@@ -47,9 +47,9 @@ func asking(t *testing.T, answers http.Handler) *Client {
 	return NewClient("n1", over{host.Host, server.Client().Transport})
 }
 
-func newNode(t *testing.T) (*fake.Node, *Client) {
-	n := &fake.Node{}
-	n.Add(fake.NewDisk(local.Pool{UUID: uuid, Class: "fast", HardLimit: true, Block: true, Copies: true}))
+func newNode(t *testing.T) (*fakepools.Node, *Client) {
+	n := &fakepools.Node{}
+	n.Add(fakepools.NewDisk(local.Pool{UUID: uuid, Class: "fast", HardLimit: true, Block: true, Copies: true}))
 	return n, asking(t, Handler(n))
 }
 
@@ -114,7 +114,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 		volume.ErrNotFound, volume.ErrConflict, volume.ErrNoSpace, volume.ErrInvalid, volume.ErrBusy, volume.ErrUnavailable, local.ErrUnwritable,
 		volume.ErrUncertain, pools.ErrInUse, pools.ErrOutOfRange,
 	} {
-		n.Fail(func(fake.Call) error { return fmt.Errorf("%w: the disk\nburns", kind) })
+		n.Fail(func(fakepools.Call) error { return fmt.Errorf("%w: the disk\nburns", kind) })
 		_, read := c.Volume(t.Context(), uuid, "pvc-1")
 		_, changed := c.GrowVolume(t.Context(), uuid, "pvc-1", 1<<20)
 		for what, err := range map[string]error{"read": read, "changed": changed, "deleted": c.DeleteVolume(t.Context(), uuid, "pvc-1")} {
@@ -124,7 +124,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 		}
 	}
 	for _, odd := range []error{errors.New("EIO"), context.DeadlineExceeded, context.Canceled} {
-		n.Fail(func(fake.Call) error { return odd })
+		n.Fail(func(fakepools.Call) error { return odd })
 		if _, err := c.Volume(t.Context(), uuid, "pvc-1"); !errors.Is(err, volume.ErrUnavailable) || errors.Is(err, volume.ErrUncertain) {
 			t.Errorf("read: %v", err)
 		}

@@ -33,10 +33,10 @@ func Look(path string) (Point, error) {
 	return pointOf(p), err
 }
 
-// Straight refuses the path of a mount to come that leads through a symbolic link: the mount table would show the mount
-// elsewhere, and whoever looks for it there, to take it away, would find nothing. A path that does not exist is none of
-// its business. What is mounted at the path itself is not asked.
-func Straight(path string) error {
+// NoSymlinks returns an error if the path of a mount to be made leads through a symbolic link: the mount table would show
+// the mount elsewhere, and an unmount by this path would find nothing. A path that does not exist is no error. What is
+// mounted at the path itself does not matter.
+func NoSymlinks(path string) error {
 	dir := filepath.Dir(filepath.Clean(path))
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, dir, how)
@@ -47,22 +47,22 @@ func Straight(path string) error {
 	case err == nil:
 		return unix.Close(fd)
 	case errors.Is(err, unix.ELOOP):
-		return crooked(path)
+		return errSymlink(path)
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // before Linux 5.6, or refused by a filter
-		return straightBefore(path, dir)
+		return noSymlinksBefore(path, dir)
 	}
 	return nil
 }
 
-// straightBefore does what Straight does where there is no openat2(2).
-func straightBefore(path, dir string) error {
+// noSymlinksBefore does what NoSymlinks does on kernels without openat2(2).
+func noSymlinksBefore(path, dir string) error {
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil && resolved != dir {
-		return crooked(path)
+		return errSymlink(path)
 	}
 	return nil
 }
 
-func crooked(path string) error {
+func errSymlink(path string) error {
 	return fmt.Errorf("%w: %s leads through a symbolic link, where a mount is not found again: "+
 		"let --kubelet-dir and the kubelet's own directory be real paths", ErrNotOurs, path)
 }

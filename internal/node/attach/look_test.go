@@ -27,7 +27,7 @@ func TestStraight(t *testing.T) {
 	} {
 		path = filepath.Join(dir, path)
 		for which, err := range map[string]error{
-			"openat2": Straight(path), "without": straightBefore(path, filepath.Dir(filepath.Clean(path))),
+			"openat2": NoSymlinks(path), "without": noSymlinksBefore(path, filepath.Dir(filepath.Clean(path))),
 		} {
 			if errors.Is(err, ErrNotOurs) != refused || err != nil != refused {
 				t.Errorf("%s, %s: %v", which, path, err)

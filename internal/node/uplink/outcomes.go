@@ -45,17 +45,17 @@ func (c *connection) outcomes(w http.ResponseWriter, r *http.Request) {
 
 // podOutcome is an [api.PodOutcome] of a gateway that may lie.
 type podOutcome struct {
-	PodUID  string      `json:"podUID"`
-	Outcome string      `json:"outcome"`
-	Volumes few[string] `json:"volumes"`
-	Drivers few[string] `json:"drivers"`
+	PodUID  string          `json:"podUID"`
+	Outcome string          `json:"outcome"`
+	Volumes bounded[string] `json:"volumes"`
+	Drivers bounded[string] `json:"drivers"`
 }
 
 // readOutcomes reads and checks the body of a request. Of the volumes it returns those of one CSI driver, or
 // all if that is empty.
 func readOutcomes(body io.Reader, driver string) ([]outcome.Ending, error) {
 	var all struct {
-		Items few[podOutcome] `json:"items"`
+		Items bounded[podOutcome] `json:"items"`
 	}
 	if err := json.NewDecoder(body).Decode(&all); err != nil {
 		return nil, fmt.Errorf("the body is no list of outcomes: %w", err)

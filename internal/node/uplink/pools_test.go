@@ -12,7 +12,7 @@ import (
 	poolwire "github.com/katbox/katbox/internal/link/wire"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/local"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 	"github.com/katbox/katbox/internal/testing/metricstest"
 	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
@@ -25,8 +25,8 @@ func TestController(t *testing.T) {
 	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
-	n := &fake.Node{}
-	n.Add(fake.NewDisk(local.Pool{UUID: poolUUID, Class: "fast"}))
+	n := &fakepools.Node{}
+	n.Add(fakepools.NewDisk(local.Pool{UUID: poolUUID, Class: "fast"}))
 	s.cfg.Pools, s.cfg.Controller = n, gatewayName+":"+g.port()
 	s.cfg.Volumes, s.cfg.Handler = nil, nil
 	s.pace.quiet = 20 * time.Millisecond
@@ -55,7 +55,7 @@ func TestController(t *testing.T) {
 	if got := line(); got.Full || got.Pools != nil || got.Time.IsZero() {
 		t.Errorf("how full the disk is, is news: %+v, want a sign of life", got)
 	}
-	n.Fail(fake.Method(errors.New("the disk hangs"), "Pools"))
+	n.Fail(fakepools.Method(errors.New("the disk hangs"), "Pools"))
 	if got := line(); got.Full {
 		t.Errorf("while the pools are not known: %+v, want a sign of life", got)
 	}
@@ -95,7 +95,7 @@ func TestGatewayReachesNoPools(t *testing.T) {
 	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
-	n := &fake.Node{}
+	n := &fakepools.Node{}
 	s.cfg.Pools = n
 	s.start(g.port())
 	taken := next(t, "node", nodes)
@@ -110,7 +110,7 @@ func TestGatewayReachesNoPools(t *testing.T) {
 
 // TestControllerAdvice: what is wrong is said in the words of the controller's flags.
 func TestControllerAdvice(t *testing.T) {
-	p := controllers(&fake.Node{})
+	p := controllers(&fakepools.Node{})
 	_, err := p.readToken("/nonexistent/token")
 	_, err2 := p.readCA("/nonexistent/ca.crt")
 	for _, want := range []string{

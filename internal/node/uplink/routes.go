@@ -136,7 +136,7 @@ type owned struct {
 // Volumes.Own.
 func readAnswers(body io.Reader) ([]owned, error) {
 	var all struct {
-		Items few[api.OwnerAnswer] `json:"items"`
+		Items bounded[api.OwnerAnswer] `json:"items"`
 	}
 	if err := json.NewDecoder(body).Decode(&all); err != nil {
 		return nil, fmt.Errorf("the body is no list of owners: %w", err)

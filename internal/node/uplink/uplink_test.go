@@ -18,7 +18,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 	"github.com/katbox/katbox/internal/testing/metricstest"
 	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
@@ -29,7 +29,7 @@ func TestConfig(t *testing.T) {
 	must(t, whole.check())
 	for name, change := range map[string]func(*Config){
 		"Config.Gateway is missing": func(c *Config) { c.Gateway = "" }, "Config.Volumes is missing": func(c *Config) { c.Volumes = nil },
-		"both given":                func(c *Config) { c.Controller, c.Pools = "b:1", &fake.Node{} },
+		"both given":                func(c *Config) { c.Controller, c.Pools = "b:1", &fakepools.Node{} },
 		"Config.Pools is missing":   func(c *Config) { c.Gateway, c.Controller = "", "b:1" },
 		"Config.Handler is missing": func(c *Config) { c.Handler = nil }, "Config.Node is missing": func(c *Config) { c.Node = "" },
 		`"a" is not HOST:PORT`:                                      func(c *Config) { c.Gateway = "a" },

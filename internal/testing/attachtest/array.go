@@ -16,7 +16,7 @@ import (
 	"github.com/katbox/katbox/internal/controller/vpsa"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/testing/array/dataplane"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 // Node is a node as arrays know it.
@@ -33,7 +33,7 @@ func ThisNode(t testing.TB) Node {
 // Array is a fake array with real data, until the end of the test. Its methods order what a person, or a
 // fault, does to it.
 type Array struct {
-	*fake.Array
+	*fakevpsa.Array
 	// Client is what the controller reaches it by.
 	Client array.Array
 	// Portals are the addresses of its controllers, the first one active, with the port of iSCSI. Both
@@ -69,11 +69,11 @@ func newArray(t testing.TB, numbers bool) *Array {
 	if err != nil {
 		t.Fatalf("attachtest: %v", err)
 	}
-	o := fake.Options{NoRecycleBin: true, Plane: plane, Settings: fake.Settings{Serial: serial}}
+	o := fakevpsa.Options{NoRecycleBin: true, Plane: plane, Settings: fakevpsa.Settings{Serial: serial}}
 	for i := range o.Portals {
 		o.Portals[i] = fmt.Sprintf("10.%d.%d.%d", 64+serial>>16&0x3f, byte(serial>>8), byte(serial)<<1+byte(i))
 	}
-	f, err := fake.New(o)
+	f, err := fakevpsa.New(o)
 	// What was begun ends, also after an error.
 	t.Cleanup(func() {
 		if err := plane.Destroy(); err != nil {

@@ -42,7 +42,7 @@ func bind(source, target string, options []string) error {
 	case from.Gone:
 		return fmt.Errorf("%w: the device is gone", volume.ErrNotFound)
 	}
-	if err := attach.Straight(target); err != nil {
+	if err := attach.NoSymlinks(target); err != nil {
 		return err
 	}
 	makeTarget := makeFile
@@ -137,7 +137,7 @@ func bindDevice(dev, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := attach.Straight(file); err != nil {
+	if err := attach.NoSymlinks(file); err != nil {
 		return err
 	}
 	made, err := makeFile(file)

@@ -52,7 +52,7 @@ func (t Tools) mount(dev, target, fsType string, flags mount.Flags, own []string
 	case there.Mounted:
 		return sameMount(dev, target, fsType, readOnly)
 	}
-	if err := attach.Straight(target); err != nil {
+	if err := attach.NoSymlinks(target); err != nil {
 		return err
 	}
 	without := "noload"

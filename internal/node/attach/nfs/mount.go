@@ -49,7 +49,7 @@ func mountExport(e export, source, target string, r request) error {
 	case there.Mounted:
 		return compareAt(target, source, r)
 	}
-	if err := attach.Straight(target); err != nil {
+	if err := attach.NoSymlinks(target); err != nil {
 		return err
 	}
 	server, err := r.server(e)

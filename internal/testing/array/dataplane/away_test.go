@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/testing/array/dataplane"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 	"github.com/katbox/katbox/internal/testing/attachtest"
 )
 
@@ -90,7 +90,7 @@ func TestArrayPortalMoves(t *testing.T) {
 	before := a.Attach(t, v, node, false)
 	first := mountNFS(t, before)
 	kept := fill(t, filepath.Join(first, "file"), 10)
-	if err := a.Change(func(set *fake.Settings) { set.BothPortals = true }); err != nil {
+	if err := a.Change(func(set *fakevpsa.Settings) { set.BothPortals = true }); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.SwitchController(); err != nil {
@@ -108,7 +108,7 @@ func TestArrayPortalMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := a.Change(func(set *fake.Settings) { set.BothPortals = false }); err != nil {
+	if err := a.Change(func(set *fakevpsa.Settings) { set.BothPortals = false }); err != nil {
 		t.Fatal(err)
 	}
 	out := attachtest.Run(t, "ip", "-oneline", "address", "show", "dev", "lo")

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/testing/array/dataplane"
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 // data are the flags of the data plane.
@@ -54,7 +54,7 @@ func (d *data) check(f *flags) error {
 }
 
 // apply gives an array its data plane.
-func (d *data) apply(o *fake.Options) error {
+func (d *data) apply(o *fakevpsa.Options) error {
 	if d.plane == "none" {
 		return nil
 	}

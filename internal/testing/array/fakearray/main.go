@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/katbox/katbox/internal/testing/array/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
 )
 
 func main() {
@@ -66,7 +66,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	set.Int64Var(&f.size, "size", 1, "size of these in GiB")
 	set.BoolVar(&f.block, "block", false, "these are block volumes")
 	set.BoolVar(&f.noRecycleBin, "no-recycle-bin", false, "deleted volumes do not go into the recycle bin")
-	set.UintVar(&f.serial, "serial", 1, "serial number of the first array, by which arrays are told apart; the others have the next ones")
+	set.UintVar(&f.serial, "serial", 1, "serial number of the first array, which identifies an array; the others have the next ones")
 	set.BoolVar(&f.strings, "strings", false, "numbers are written as strings")
 	f.data.define(set)
 	if err := set.Parse(args); err != nil {
@@ -111,11 +111,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // start starts the n-th array.
-func (f *flags) start(n int) (*fake.Running, error) {
-	o := fake.Options{
+func (f *flags) start(n int) (*fakevpsa.Running, error) {
+	o := fakevpsa.Options{
 		Path:         f.state,
 		NoRecycleBin: f.noRecycleBin,
-		Settings: fake.Settings{
+		Settings: fakevpsa.Settings{
 			Token: f.token, Version: f.version, Serial: uint32(f.serial) + uint32(n), Strings: f.strings,
 		},
 	}
@@ -127,7 +127,7 @@ func (f *flags) start(n int) (*fake.Running, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--pools: %q is no number of GiB", capacity)
 		}
-		o.Pools = append(o.Pools, fake.Pool{Capacity: gib})
+		o.Pools = append(o.Pools, fakevpsa.Pool{Capacity: gib})
 	}
 	address, err := behind(f.listen, n)
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *flags) start(n int) (*fake.Running, error) {
 	if err := f.data.apply(&o); err != nil {
 		return nil, err
 	}
-	a, err := fake.New(o)
+	a, err := fakevpsa.New(o)
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +146,11 @@ func (f *flags) start(n int) (*fake.Running, error) {
 		}
 	}
 	if f.latency > 0 {
-		if _, err := a.Fail(fake.Fault{Kind: fake.Delay, Delay: f.latency}); err != nil {
+		if _, err := a.Fail(fakevpsa.Fault{Kind: fakevpsa.Delay, Delay: f.latency}); err != nil {
 			return nil, err
 		}
 	}
-	return a.Listen(fake.Listen{Address: address, TLS: f.tls, CertFile: f.cert, KeyFile: f.key})
+	return a.Listen(fakevpsa.Listen{Address: address, TLS: f.tls, CertFile: f.cert, KeyFile: f.key})
 }
 
 // behind returns the address whose port is n more; port 0 stays.

@@ -21,7 +21,7 @@ import (
 	"github.com/katbox/katbox/actors/pools"
 	"github.com/katbox/katbox/internal/controller/array"
 	controller "github.com/katbox/katbox/internal/controller/csi"
-	"github.com/katbox/katbox/internal/controller/metrics"
+	"github.com/katbox/katbox/internal/controller/poolmetrics"
 	"github.com/katbox/katbox/internal/controller/vpsa"
 	"github.com/katbox/katbox/internal/controller/watch"
 	"github.com/katbox/katbox/internal/lib/edge"
@@ -29,8 +29,8 @@ import (
 	words "github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/testing/apitest"
-	"github.com/katbox/katbox/internal/testing/array/fake"
-	localfake "github.com/katbox/katbox/internal/testing/local/fake"
+	"github.com/katbox/katbox/internal/testing/array/fakevpsa"
+	"github.com/katbox/katbox/internal/testing/fakepools"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -71,7 +71,7 @@ func (node) NodeUnstageVolume(context.Context, *csi.NodeUnstageVolumeRequest) (*
 // start starts the controller with a node service that only stands in, and returns a connection to it.
 func start(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	remote, err := fake.New(fake.Options{})
+	remote, err := fakevpsa.New(fakevpsa.Options{})
 	must(t, err)
 	_, kube := startAPI(t, remote.Settings().Token)
 	must(t, kube.Create(t.Context(), &v1alpha1.PoolNode{ObjectMeta: metav1.ObjectMeta{Name: nodeName},
@@ -86,8 +86,8 @@ const disk = "11111111-1111-4111-8111-111111111111"
 // such volumes.
 func startLocal(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	on := &localfake.Node{}
-	on.Add(localfake.NewDisk(local.Pool{
+	on := &fakepools.Node{}
+	on.Add(fakepools.NewDisk(local.Pool{
 		UUID: disk, Class: localClass, Backend: local.Image, HardLimit: true, Block: true, Copies: true, Total: 1 << 43,
 	}))
 	nodes := node{segments: map[string]string{words.TopologyKey(disk): words.TopologyValue}}
@@ -158,9 +158,9 @@ func startAPI(t *testing.T, token string) (*apitest.Server, client.WithWatch) {
 
 // startController starts the whole controller, as its main program does, and returns a connection to
 // it. What is left on the array at the end is an error. nodes is served beside it; nil for none.
-func startController(t *testing.T, kube client.WithWatch, remote *fake.Array, nodes csi.NodeServer) *grpc.ClientConn {
+func startController(t *testing.T, kube client.WithWatch, remote *fakevpsa.Array, nodes csi.NodeServer) *grpc.ClientConn {
 	t.Helper()
-	log, counted := testr.New(t), metrics.New("sanity", "")
+	log, counted := testr.New(t), poolmetrics.New("sanity", "")
 	conn := startStack(t, kube, stack{
 		kind: words.KindArray, nodes: nodes,
 		connect: func(a pools.Access) (array.Array, error) {
@@ -192,7 +192,7 @@ type stack struct {
 // startStack starts the whole controller, and returns a connection to the driver of a kind.
 func startStack(t *testing.T, kube client.WithWatch, with stack) *grpc.ClientConn {
 	t.Helper()
-	log, counted := testr.New(t), metrics.New("sanity", "")
+	log, counted := testr.New(t), poolmetrics.New("sanity", "")
 	actors, err := pools.Start(pools.Config{
 		Resources: pools.Resources{Client: kube, Events: &record.FakeRecorder{}},
 		Connect:   with.connect,
