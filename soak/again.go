@@ -22,7 +22,7 @@ func (l *life) again(ctx context.Context) {
 			before[v.Plan.ID], stories = s, append(stories, v.Story)
 		}
 	}
-	if !l.stage.checker.Again(stories...) {
+	if !l.environment.checker.Again(stories...) {
 		return
 	}
 	planned := l.planned
@@ -41,16 +41,16 @@ func (l *life) again(ctx context.Context) {
 func (s *scratch) find() bool {
 	v := s.volume.Story
 	s.filled = s.before.filled
-	err := content.Verify(v.Target, s.stage.spec(v), s.filled)
+	err := content.Verify(v.Target, s.environment.spec(v), s.filled)
 	switch {
 	case err == nil:
 		v.Note("the containers find what they wrote before")
-		s.stage.checker.Published(v)
+		s.environment.checker.Published(v)
 		return true
-	case s.stage.checker.MayHaveGone(s.before.volume.Story):
+	case s.environment.checker.MayHaveGone(s.before.volume.Story):
 		return false
 	}
-	s.stage.findings.Add(history.Durable, v, "it was retained and is published again, but: "+err.Error())
+	s.environment.findings.Add(history.Durable, v, "it was retained and is published again, but: "+err.Error())
 	s.filled = content.Filled{}
 	return true
 }

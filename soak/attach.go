@@ -16,31 +16,31 @@ const attachInterval = 100 * time.Millisecond
 // releases the volume as soon as that pod has it, so that nothing else keeps it.
 func (s *scratch) attach(ctx context.Context) {
 	source := s.volume.Story
-	l := newLife(s.churn, s.stage.plan.Looker(s.volume.Pod.Plan, s.volume.Plan))
+	l := newLife(s.churn, s.environment.plan.Looker(s.volume.Pod.Plan, s.volume.Plan))
 	by := l.pod.Volumes[0].Story
 	by.Attaches = source
-	end := s.stage.checker.BeginAttachment(source, by)
+	end := s.environment.checker.BeginAttachment(source, by)
 	if ctx.Err() != nil || end == nil {
 		return
 	}
 	s.churn.enter(l)
 	defer s.churn.leave(l)
 	defer l.gone()
-	s.stage.api.Create(l.pod)
+	s.environment.api.Create(l.pod)
 	if l.attaches(ctx, source) {
 		by.Note("containers look around")
 		s.lookAround(by)
-		s.stage.reader.Release(ctx, source)
+		s.environment.reader.Release(ctx, source)
 		if pause.For(ctx, s.volume.Plan.AttachedFor) != nil {
 			return
 		}
 		s.lookAround(by)
 		by.Note("containers end")
 	}
-	if s.stage.podsAPI != nil {
-		s.stage.podsAPI.Ended(l.pod)
+	if s.environment.podsAPI != nil {
+		s.environment.podsAPI.Ended(l.pod)
 	}
-	s.stage.api.Finish(l.pod)
+	s.environment.api.Finish(l.pod)
 	if wait(ctx, l.isGone) {
 		end()
 	}
@@ -56,7 +56,7 @@ func (l *life) attaches(ctx context.Context, source *history.Volume) bool {
 		case <-ctx.Done():
 			return false
 		case <-time.After(attachInterval):
-			if !l.stage.checker.Follows(source) {
+			if !l.environment.checker.Follows(source) {
 				return false
 			}
 		}
@@ -67,9 +67,9 @@ func (l *life) attaches(ctx context.Context, source *history.Volume) bool {
 // was left, and nothing can be written.
 func (s *scratch) lookAround(by *history.Volume) {
 	if err := content.CheckReadOnly(by.Target); err != nil {
-		s.stage.findings.Add(history.Attached, by, err.Error())
+		s.environment.findings.Add(history.Attached, by, err.Error())
 	}
-	if err := content.Verify(by.Target, s.stage.spec(by.Attaches), s.filled); err != nil {
-		s.stage.findings.Add(history.Attached, by, "a pod has it attached, but: "+err.Error())
+	if err := content.Verify(by.Target, s.environment.spec(by.Attaches), s.filled); err != nil {
+		s.environment.findings.Add(history.Attached, by, "a pod has it attached, but: "+err.Error())
 	}
 }

@@ -18,13 +18,13 @@ const badCallLimit = 10 * time.Second
 func (l *life) sendBadCalls(ctx context.Context) {
 	for _, pick := range l.planned.Bad {
 		if err := l.churn.sendBadCall(ctx, pick); err != nil {
-			l.stage.findings.Add(history.Completed, nil, "call with bad input: "+err.Error())
+			l.environment.findings.Add(history.Completed, nil, "call with bad input: "+err.Error())
 		}
 	}
 }
 
 func (c *churn) sendBadCall(ctx context.Context, pick workload.BadCall) error {
-	conn, err := testbed.Dial(c.stage.layout.Socket)
+	conn, err := testbed.Dial(c.environment.layout.Socket)
 	if err != nil {
 		return err
 	}
@@ -35,15 +35,15 @@ func (c *churn) sendBadCall(ctx context.Context, pick workload.BadCall) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	c.stage.report.Called(answer.Call)
-	if answer.Unanswered() && c.stage.timeline.During(answer.Call.From, answer.Call.To, workload.DaemonKill) {
+	c.environment.report.Called(answer.Call)
+	if answer.Unanswered() && c.environment.timeline.During(answer.Call.From, answer.Call.To, workload.DaemonKill) {
 		return nil
 	}
 	if answer.Objection != "" {
-		c.stage.checker.BadAnswer(answer.Objection)
+		c.environment.checker.BadAnswer(answer.Objection)
 	}
 	if err := c.site.Traces(); err != nil {
-		c.stage.checker.BadAnswer(fmt.Sprintf("after %s: %v", answer.What, err))
+		c.environment.checker.BadAnswer(fmt.Sprintf("after %s: %v", answer.What, err))
 	}
 	return nil
 }

@@ -15,12 +15,12 @@ import (
 // churn lets pods live and die. It plays what is around a kubelet: the users
 // who create pods, and the containers in them.
 type churn struct {
-	stage *stage
-	node  *node
+	environment *environment
+	node        *node
 	// site is where the calls with bad input are made.
 	site *misuse.Site
 	// over is told how many pods are over, each time that one is. It has room
-	// for all of them, so that nobody waits.
+	// for all of them, so that no sender waits.
 	over chan int
 	// drained is closed when all pods of a drain are there.
 	drained chan struct{}
@@ -33,26 +33,26 @@ type churn struct {
 	ended   int
 }
 
-func newChurn(s *stage, n *node, site *misuse.Site) *churn {
+func newChurn(s *environment, n *node, site *misuse.Site) *churn {
 	return &churn{
-		stage:   s,
-		node:    n,
-		site:    site,
-		over:    make(chan int, s.plan.Workload().Pods),
-		drained: make(chan struct{}),
-		lives:   make(map[*kubelet.Pod]*life),
+		environment: s,
+		node:        n,
+		site:        site,
+		over:        make(chan int, s.plan.Workload().Pods),
+		drained:     make(chan struct{}),
+		lives:       make(map[*kubelet.Pod]*life),
 	}
 }
 
 // run returns when all pods are over, or the run is.
 func (c *churn) run(ctx context.Context) {
-	w := c.stage.plan.Workload()
+	w := c.environment.plan.Workload()
 	room := make(chan struct{}, w.Parallel)
 	began := time.Now()
 	var pods sync.WaitGroup
 	defer pods.Wait()
 	for index := range w.Pods {
-		planned := c.stage.plan.Pod(index)
+		planned := c.environment.plan.Pod(index)
 		if pause.For(ctx, time.Until(began.Add(planned.Arrival))) != nil {
 			return
 		}
@@ -64,7 +64,7 @@ func (c *churn) run(ctx context.Context) {
 		pods.Go(func() {
 			c.live(ctx, planned)
 			<-room
-			c.stage.report.Count.PodsOver.Add(1)
+			c.environment.report.Count.PodsOver.Add(1)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.ended++
@@ -83,14 +83,14 @@ func (c *churn) live(ctx context.Context, planned workload.Pod) {
 
 // enter and leave keep account of the pods on the node.
 func (c *churn) enter(l *life) {
-	c.stage.report.Count.PodsRunning.Add(1)
+	c.environment.report.Count.PodsRunning.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lives[l.pod] = l
 }
 
 func (c *churn) leave(l *life) {
-	c.stage.report.Count.PodsRunning.Add(-1)
+	c.environment.report.Count.PodsRunning.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.lives, l.pod)
@@ -101,7 +101,7 @@ func (c *churn) arrive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.arrived++
-	if c.arrived == c.stage.plan.Workload().Pods {
+	if c.arrived == c.environment.plan.Workload().Pods {
 		close(c.drained)
 	}
 }
@@ -109,7 +109,7 @@ func (c *churn) arrive() {
 // rest waits until the containers of a pod end: after its length or, in a drain,
 // when all pods are there.
 func (c *churn) rest(ctx context.Context, length time.Duration) error {
-	if !c.stage.plan.Workload().Drain {
+	if !c.environment.plan.Workload().Drain {
 		return pause.For(ctx, length)
 	}
 	select {
@@ -131,9 +131,9 @@ func (c *churn) life(p *kubelet.Pod) *life {
 
 // Called passes each answer on to those who count and judge it.
 func (c *churn) Called(v *kubelet.Volume, call history.Call) {
-	c.stage.calls.Add(1)
-	c.stage.report.Called(call)
-	c.stage.checker.Called(v.Story, call)
+	c.environment.calls.Add(1)
+	c.environment.report.Called(call)
+	c.environment.checker.Called(v.Story, call)
 }
 
 // Mounted lets the containers of a pod begin.

@@ -8,7 +8,7 @@
 // records in it, the daemon's command line and its admin socket, which it uses by the
 // client that people use too, and nothing of the daemon's code.
 //
-// This package is the program: the command line, the stage that a run is played
+// This package is the program: the command line, the environment that a run is played
 // on, the pods with their containers. The parts that it is made of are below
 // internal; imports go one way, in this order:
 //

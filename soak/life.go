@@ -18,10 +18,10 @@ import (
 // life is the life of one pod, from its creation until the kubelet has nothing
 // of it left.
 type life struct {
-	stage   *stage
-	churn   *churn
-	planned workload.Pod
-	pod     *kubelet.Pod
+	environment *environment
+	churn       *churn
+	planned     workload.Pod
+	pod         *kubelet.Pod
 	// mounted and gone are called when the kubelet says so, as often as it does;
 	// they close the channels.
 	mounted, gone     func()
@@ -31,15 +31,15 @@ type life struct {
 
 func newLife(c *churn, planned workload.Pod) *life {
 	l := &life{
-		stage: c.stage, churn: c, planned: planned, pod: kubelet.NewPod(c.stage.layout.Kubelet, c.stage.layout.Work, planned),
+		environment: c.environment, churn: c, planned: planned, pod: kubelet.NewPod(c.environment.layout.Kubelet, c.environment.layout.Work, planned),
 		isMounted: make(chan struct{}), isGone: make(chan struct{}),
 		volumes: make(map[*kubelet.Volume]*scratch),
 	}
 	l.mounted = sync.OnceFunc(func() { close(l.isMounted) })
 	l.gone = sync.OnceFunc(func() { close(l.isGone) })
 	for _, v := range l.pod.Volumes {
-		l.volumes[v] = &scratch{stage: c.stage, churn: c, volume: v}
-		c.stage.checker.Expect(v.Story)
+		l.volumes[v] = &scratch{environment: c.environment, churn: c, volume: v}
+		c.environment.checker.Expect(v.Story)
 	}
 	return l
 }
@@ -47,9 +47,9 @@ func newLife(c *churn, planned workload.Pod) *life {
 // live is the whole of it. What it cannot do any more because the run is over is
 // left to the end of the run.
 func (l *life) live(ctx context.Context) {
-	defer l.gone() // nobody waits for it any more
-	l.stage.report.Count.Volumes.Add(int64(len(l.pod.Volumes)))
-	l.stage.api.Create(l.pod)
+	defer l.gone() // no caller waits for it any more
+	l.environment.report.Count.Volumes.Add(int64(len(l.pod.Volumes)))
+	l.environment.api.Create(l.pod)
 	l.sendBadCalls(ctx)
 	if removed := l.removal(); removed != nil && removed.Choice%2 == 0 {
 		l.removeUnderDriver(ctx, removed)
@@ -65,7 +65,7 @@ func (l *life) live(ctx context.Context) {
 	if !wait(ctx, l.isMounted) {
 		return
 	}
-	l.stage.report.Count.Containers.Add(1)
+	l.environment.report.Count.Containers.Add(1)
 	l.each((*scratch).begin)
 	local := l.beginLocal(ctx)
 	l.churn.arrive()
@@ -74,7 +74,7 @@ func (l *life) live(ctx context.Context) {
 	}
 	l.each((*scratch).finish)
 	l.endLocal(ctx, local)
-	if s := l.stage.podsAPI; s != nil {
+	if s := l.environment.podsAPI; s != nil {
 		s.Ended(l.pod)
 	}
 	if removed := l.removal(); removed != nil {
@@ -86,7 +86,7 @@ func (l *life) live(ctx context.Context) {
 
 // finish says that the containers have ended, and waits for the kubelet.
 func (l *life) finish(ctx context.Context) {
-	l.stage.api.Finish(l.pod)
+	l.environment.api.Finish(l.pod)
 	l.each(func(s *scratch) { s.letGo(ctx) })
 	if !wait(ctx, l.isGone) {
 		return
@@ -125,18 +125,18 @@ func (l *life) removeUnderDriver(ctx context.Context, f *workload.PlannedFault) 
 	if pause.For(ctx, f.Delay) != nil {
 		return
 	}
-	l.stage.api.Finish(l.pod)
+	l.environment.api.Finish(l.pod)
 	for _, v := range l.pod.Volumes {
 		if err := faults.Undercut(v.Story); err != nil {
 			l.churn.failed(v, err)
 		}
 	}
-	l.stage.injected.add(workload.PodRemoved)
+	l.environment.injected.add(workload.PodRemoved)
 	l.finish(ctx)
 }
 
-// removeByForce is what somebody does who cleans a node up by hand: the mounts
-// are taken away and the pod's directory is removed, and nobody unpublishes. After a
+// removeByForce is what a person does who cleans up a node: the mounts
+// and the pod's directory are removed, without an unpublish. After a
 // reboot the kubelet does the same, and may leave a part of the directory for ever.
 func (l *life) removeByForce(ctx context.Context, leave bool) {
 	for _, v := range l.pod.Volumes {
@@ -147,15 +147,15 @@ func (l *life) removeByForce(ctx context.Context, leave bool) {
 		}
 	}
 	if err := l.churn.node.forget(l.pod, leave); err != nil {
-		l.stage.findings.Add(history.Completed, nil, fmt.Sprintf("pod %s: %v", l.planned.UID, err))
+		l.environment.findings.Add(history.Completed, nil, fmt.Sprintf("pod %s: %v", l.planned.UID, err))
 	}
-	l.stage.injected.add(workload.PodRemoved)
+	l.environment.injected.add(workload.PodRemoved)
 	l.finish(ctx)
 }
 
 // failed reports that the soak itself could not go on with a volume.
 func (c *churn) failed(v *kubelet.Volume, err error) {
-	c.stage.findings.Add(history.Completed, v.Story, err.Error())
+	c.environment.findings.Add(history.Completed, v.Story, err.Error())
 }
 
 // isFull reports whether something failed because there was no room.

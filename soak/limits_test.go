@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/fakedriver"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
@@ -16,8 +16,8 @@ func TestLimitsAreTried(t *testing.T) {
 	if os.Getenv("KATBOX_QUOTAS") == "" {
 		t.Skip("this machine lacks project quotas: run it with make guest SUITE=quota")
 	}
-	play := func(t *testing.T, bug fake.Bug, w workload.Workload) *report.Result {
-		r := newRig(t, w, func(c *fake.Config) { c.Bug = bug })
+	play := func(t *testing.T, bug fakedriver.Bug, w workload.Workload) *report.Result {
+		r := newRig(t, w, func(c *fakedriver.Config) { c.Bug = bug })
 		r.options.tolerance = time.Minute // an emulated machine deletes late
 		return r.play(t)
 	}
@@ -29,7 +29,7 @@ func TestLimitsAreTried(t *testing.T) {
 		w.Calls = workload.Calls{Doubled: 0.3, Cancelled: 0.1, Reordered: 0.1}
 		w.Contents = workload.Contents{Files: 8, Bytes: 200 << 10, Deep: 0.2, Names: 0.5, Sparse: 0.5, Links: 0.5, Modes: 0.5, Special: 0.5}
 		w.Faults = []workload.Fault{fault(workload.DaemonKill, 2, 50*time.Millisecond)}
-		for _, bug := range []fake.Bug{fake.LimitsNothing, fake.LimitsTooMuch} {
+		for _, bug := range []fakedriver.Bug{fakedriver.LimitsNothing, fakedriver.LimitsTooMuch} {
 			t.Run(string(bug)+" on "+kind, func(t *testing.T) {
 				_, problems := playUntil(t, byChance, func() *report.Result { return play(t, bug, w) },
 					func(r *report.Result) []string { return caught(r, bug) })

@@ -68,8 +68,8 @@ func (s *locals) disks() []string {
 	return []string{s.work}
 }
 
-// strike takes the pool's disk away.
-func (s *locals) strike() error {
+// tearDown takes the pool's disk away.
+func (s *locals) tearDown() error {
 	if s == nil || s.disk == nil {
 		return nil
 	}
@@ -87,11 +87,11 @@ func (s *locals) open(ctx context.Context) error {
 // beginLocal gives a local volume to a pod, which writes to it. It returns nil when there is none.
 func (l *life) beginLocal(ctx context.Context) *local.Use {
 	// The directories of some pods are removed by force, with all that is in them.
-	if l.stage.locals == nil || l.removal() != nil {
+	if l.environment.locals == nil || l.removal() != nil {
 		return nil
 	}
-	random := rand.New(rand.NewPCG(l.stage.locals.seed, uint64(l.planned.Index)))
-	u, err := l.stage.locals.player.Begin(ctx, l.planned.UID, random)
+	random := rand.New(rand.NewPCG(l.environment.locals.seed, uint64(l.planned.Index)))
+	u, err := l.environment.locals.player.Begin(ctx, l.planned.UID, random)
 	if err == nil && u != nil {
 		err = u.Work(ctx)
 	}
@@ -111,7 +111,7 @@ func (l *life) endLocal(ctx context.Context, u *local.Use) {
 // tellLocal reports what went wrong. The end of the run is no news.
 func (l *life) tellLocal(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
-		l.stage.findings.Add(history.Locals, nil, fmt.Sprintf("pod %s: %v", l.planned.UID, err))
+		l.environment.findings.Add(history.Locals, nil, fmt.Sprintf("pod %s: %v", l.planned.UID, err))
 	}
 }
 

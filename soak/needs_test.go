@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/fakedriver"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
@@ -109,55 +109,55 @@ func hold(w *workload.Workload) {
 }
 
 // needs has the bugs that do not show in the trial as it is.
-var needs = map[fake.Bug]need{
-	fake.ForgetsRetained:   faulty(workload.DaemonKill, 2, 50*time.Millisecond),
-	fake.RestartsDeadlines: faulty(workload.DaemonKill, 2, 50*time.Millisecond),
-	fake.EntersMounts:      faulty(workload.ForeignMount, 4, 2*time.Second),
-	fake.FollowsVolumeLink: faulty(workload.VolumeSymlink, 4, 0),
-	fake.KeepsOrphans:      faulty(workload.PodRemoved, 8, 0),
-	fake.TrustsDirectories: faulty(workload.PodRemoved, 12, 0),
-	fake.RefusesWhenFull:   faulty(workload.DiskFull, 2, 2*time.Second),
-	fake.RefusesRepeats:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
-	fake.RefusesUnknown:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
-	fake.FollowsLinks:      {change: func(w *workload.Workload) { w.Pods, w.Contents.Links = 6, 1 }},
-	fake.TakesAnyID:        {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
-	fake.AnswersVaguely:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 2 }},
-	fake.IgnoresUnknown:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
-	fake.MountsWritable:    {change: func(w *workload.Workload) { w.Volumes.ReadOnly = 1 }},
-	fake.TrustsWallClock: {change: func(w *workload.Workload) {
+var needs = map[fakedriver.Bug]need{
+	fakedriver.ForgetsRetained:   faulty(workload.DaemonKill, 2, 50*time.Millisecond),
+	fakedriver.RestartsDeadlines: faulty(workload.DaemonKill, 2, 50*time.Millisecond),
+	fakedriver.EntersMounts:      faulty(workload.ForeignMount, 4, 2*time.Second),
+	fakedriver.FollowsVolumeLink: faulty(workload.VolumeSymlink, 4, 0),
+	fakedriver.KeepsOrphans:      faulty(workload.PodRemoved, 8, 0),
+	fakedriver.TrustsDirectories: faulty(workload.PodRemoved, 12, 0),
+	fakedriver.RefusesWhenFull:   faulty(workload.DiskFull, 2, 2*time.Second),
+	fakedriver.RefusesRepeats:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
+	fakedriver.RefusesUnknown:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
+	fakedriver.FollowsLinks:      {change: func(w *workload.Workload) { w.Pods, w.Contents.Links = 6, 1 }},
+	fakedriver.TakesAnyID:        {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
+	fakedriver.AnswersVaguely:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 2 }},
+	fakedriver.IgnoresUnknown:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
+	fakedriver.MountsWritable:    {change: func(w *workload.Workload) { w.Volumes.ReadOnly = 1 }},
+	fakedriver.TrustsWallClock: {change: func(w *workload.Workload) {
 		w.Faults = []workload.Fault{{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(time.Hour)}}
 	}},
-	fake.ShowsOldClock: read(func(w *workload.Workload) {
+	fakedriver.ShowsOldClock: read(func(w *workload.Workload) {
 		w.Faults = []workload.Fault{{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(time.Hour)}}
 	}),
 	// Nobody finds the data where it was published, so that is lost as well.
-	fake.Unmounts: {also: []history.Promise{history.PublishedData}, change: func(w *workload.Workload) {
+	fakedriver.Unmounts: {also: []history.Promise{history.PublishedData}, change: func(w *workload.Workload) {
 		waves(w)
 		w.Length.Mean = workload.Duration(1500 * time.Millisecond)
 		w.Faults = []workload.Fault{fault(workload.DaemonKill, 3, 50*time.Millisecond)}
 	}},
 	// The loss has to come well before the end of the containers.
-	fake.LosesFiles: {change: func(w *workload.Workload) { w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second) }},
+	fakedriver.LosesFiles: {change: func(w *workload.Workload) { w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second) }},
 	// The driver never comes back to where it has moved the data.
-	fake.MovesData: {also: []history.Promise{history.NoLeak}, change: func(w *workload.Workload) {
+	fakedriver.MovesData: {also: []history.Promise{history.NoLeak}, change: func(w *workload.Workload) {
 		w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second)
 	}},
 	// It takes some seconds until it is certain that nothing is evicted, and
 	// nothing may expire meanwhile.
-	fake.NeverEvicts: {change: func(w *workload.Workload) {
+	fakedriver.NeverEvicts: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 4, 4
 		w.Faults = []workload.Fault{fault(workload.DiskFull, 1, 12*time.Second)}
 		w.Driver.Headroom = 0.1
 		w.Driver.Lifespan = workload.Duration(20 * time.Second)
 	}},
 	// It is certain before the lifespan is over, though that is short.
-	fake.NeverEvictsShort: {change: func(w *workload.Workload) {
+	fakedriver.NeverEvictsShort: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 4, 4
 		w.Faults = []workload.Fault{fault(workload.DiskFull, 1, 8*time.Second)}
 		w.Driver.Headroom = 0.1
 	}},
 	// The disk is never full, so that most may stay.
-	fake.EvictsAll: {change: func(w *workload.Workload) {
+	fakedriver.EvictsAll: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 40, 4
 		w.Disk.Size = 32 << 20
 		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
@@ -165,17 +165,17 @@ var needs = map[fake.Bug]need{
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
 	}},
 	// A process has the files open, of which each volume has enough for the driver to see that they make no room.
-	fake.EvictsInVain: {change: openFiles},
+	fakedriver.EvictsInVain: {change: openFiles},
 	// Mounts are looked at once in a second.
-	fake.MountsTwice: {change: func(w *workload.Workload) {
+	fakedriver.MountsTwice: {change: func(w *workload.Workload) {
 		w.Pods, w.Calls.Doubled, w.Length.Mean = 12, 1, workload.Duration(3*time.Second)
 	}},
 	// What may come of other reasons is less than what so many publishes leave.
-	fake.LeaksMemory:  {change: func(w *workload.Workload) { waves(w); w.Calls.Doubled = 1 }},
-	fake.LeaksThreads: {change: func(w *workload.Workload) { waves(w); w.Calls.Doubled = 1 }},
+	fakedriver.LeaksMemory:  {change: func(w *workload.Workload) { waves(w); w.Calls.Doubled = 1 }},
+	fakedriver.LeaksThreads: {change: func(w *workload.Workload) { waves(w); w.Calls.Doubled = 1 }},
 	// Here and there a volume has to go, while there are older ones by more than
 	// a second.
-	fake.EvictsNewest: {change: func(w *workload.Workload) {
+	fakedriver.EvictsNewest: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 40, 4
 		w.Disk.Size = 32 << 20
 		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
@@ -183,7 +183,7 @@ var needs = map[fake.Bug]need{
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
 	}},
 	// Where an older volume of another pod is due, that of a failed one goes before it is due itself.
-	fake.EvictsFailures: {also: []history.Promise{history.Durable}, change: func(w *workload.Workload) {
+	fakedriver.EvictsFailures: {also: []history.Promise{history.Durable}, change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 40, 4
 		w.Disk.Size = 32 << 20
 		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
@@ -192,93 +192,93 @@ var needs = map[fake.Bug]need{
 		w.Driver.ReleaseGrace = workload.Duration(200 * time.Millisecond)
 		w.Failed, w.Volumes.OnFailure = 0.5, 0.01
 	}},
-	fake.ListsPublished: read(func(*workload.Workload) {}),
-	fake.ListsOthers:    read(func(*workload.Workload) {}),
-	fake.ListsTwice:     read(func(*workload.Workload) {}),
-	fake.ListsForgets:   read(func(*workload.Workload) {}),
-	fake.ListsStale:     read(func(*workload.Workload) {}),
-	fake.ReadsLinks:     read(func(w *workload.Workload) { w.Contents.Links = 0.5 }),
-	fake.ReadsMounts: read(func(w *workload.Workload) {
+	fakedriver.ListsPublished: read(func(*workload.Workload) {}),
+	fakedriver.ListsOthers:    read(func(*workload.Workload) {}),
+	fakedriver.ListsTwice:     read(func(*workload.Workload) {}),
+	fakedriver.ListsForgets:   read(func(*workload.Workload) {}),
+	fakedriver.ListsStale:     read(func(*workload.Workload) {}),
+	fakedriver.ReadsLinks:     read(func(w *workload.Workload) { w.Contents.Links = 0.5 }),
+	fakedriver.ReadsMounts: read(func(w *workload.Workload) {
 		w.Faults = []workload.Fault{fault(workload.ForeignMount, 8, 2*time.Second)}
 	}),
-	fake.ReadsAnother: read(func(*workload.Workload) {}),
-	fake.ReadsBeside:  read(func(*workload.Workload) {}),
-	fake.ReadsHalf:    read(func(*workload.Workload) {}),
-	fake.ReadsOn:      read(hold),
-	fake.ReadsAlong: read(func(w *workload.Workload) {
+	fakedriver.ReadsAnother: read(func(*workload.Workload) {}),
+	fakedriver.ReadsBeside:  read(func(*workload.Workload) {}),
+	fakedriver.ReadsHalf:    read(func(*workload.Workload) {}),
+	fakedriver.ReadsOn:      read(hold),
+	fakedriver.ReadsAlong: read(func(w *workload.Workload) {
 		w.Pods, w.Parallel = 24, 12
 		w.Contents.Sparse, w.Again, w.Reading.Readers = 1, 1, 24
 		// After five seconds a reader reads on, before the second life of the volume is over.
 		w.Driver.Lifespan = workload.Duration(20 * time.Second)
 	}),
 	// All pods come again at about the same time, and for long enough to be visited.
-	fake.ReadsPublished: read(func(w *workload.Workload) {
+	fakedriver.ReadsPublished: read(func(w *workload.Workload) {
 		w.Pods, w.Parallel = 16, 16
 		w.Again, w.Reading.Readers = 1, 8
 		w.Length.Distribution, w.Length.Mean = workload.Constant, workload.Duration(6*time.Second)
 		w.Driver.Lifespan = workload.Duration(12 * time.Second)
 	}),
-	fake.LosesAgain:      read(func(w *workload.Workload) { w.Again = 0.5 }),
-	fake.ReadsWithTrace:  read(func(*workload.Workload) {}),
-	fake.TarsLess:        read(func(*workload.Workload) {}),
-	fake.ReadingProlongs: read(func(*workload.Workload) {}),
+	fakedriver.LosesAgain:      read(func(w *workload.Workload) { w.Again = 0.5 }),
+	fakedriver.ReadsWithTrace:  read(func(*workload.Workload) {}),
+	fakedriver.TarsLess:        read(func(*workload.Workload) {}),
+	fakedriver.ReadingProlongs: read(func(*workload.Workload) {}),
 	// A call may take 10 s. The first pods end long before the last.
-	fake.ReadingDelays: read(func(w *workload.Workload) {
+	fakedriver.ReadingDelays: read(func(w *workload.Workload) {
 		w.Pods, w.Parallel = 12, 12
 		w.Contents.Sparse = 1
 		w.Driver.Lifespan = workload.Duration(12 * time.Second)
 		w.Length.Mean = workload.Duration(4 * time.Second)
 	}),
-	fake.RemovesAnother: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
-	fake.RemovesNothing: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
-	fake.PinsNothing:    decided(func(*workload.Workload) {}),
-	fake.ForgetsPins: decided(func(w *workload.Workload) {
+	fakedriver.RemovesAnother: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
+	fakedriver.RemovesNothing: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
+	fakedriver.PinsNothing:    decided(func(*workload.Workload) {}),
+	fakedriver.ForgetsPins: decided(func(w *workload.Workload) {
 		w.Faults = []workload.Fault{fault(workload.DaemonKill, 3, 50*time.Millisecond)}
 	}),
 	// What is let go has to go well before the end of its lifespan.
-	fake.ReleasesNothing: decided(func(w *workload.Workload) { w.Driver.Lifespan = workload.Duration(12 * time.Second) }),
-	fake.ShortensFailed: {change: func(w *workload.Workload) {
+	fakedriver.ReleasesNothing: decided(func(w *workload.Workload) { w.Driver.Lifespan = workload.Duration(12 * time.Second) }),
+	fakedriver.ShortensFailed: {change: func(w *workload.Workload) {
 		waves(w)
 		w.Failed, w.Volumes.OnFailure, w.Driver.ReleaseGrace = 0.5, 0.5, workload.Duration(200*time.Millisecond)
 	}},
 	// The targets are busy until the deadline in the queue is past, so that nothing is left to be retained.
-	fake.DeletesBusy: {change: func(w *workload.Workload) {
+	fakedriver.DeletesBusy: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 12, 4
 		w.Faults = []workload.Fault{fault(workload.BusyTarget, 4, 9*time.Second)}
 	}},
 	// The second life of all pods is longer than the lifespan.
-	fake.DeletesAgain: {change: func(w *workload.Workload) {
+	fakedriver.DeletesAgain: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel, w.Again = 8, 8, 1
 		w.Length.Mean = workload.Duration(8 * time.Second)
 	}},
-	fake.DeletesFailed: {change: func(w *workload.Workload) {
+	fakedriver.DeletesFailed: {change: func(w *workload.Workload) {
 		waves(w)
 		w.Again = 1
 		w.Faults = []workload.Fault{fault(workload.DiskFull, 4, 2*time.Second)}
 	}},
-	fake.FollowsID: {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
+	fakedriver.FollowsID: {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
 	// What is retained is deleted, too, and no call with bad input should be taken.
-	fake.TakesDot: {also: []history.Promise{history.Durable, history.BadInput}, change: func(w *workload.Workload) {
+	fakedriver.TakesDot: {also: []history.Promise{history.Durable, history.BadInput}, change: func(w *workload.Workload) {
 		waves(w)
 		w.Calls.Bad, w.Length.Mean = 10, workload.Duration(3*time.Second)
 	}},
-	fake.AttachesWritable: attached(),
-	fake.DeletesAttached:  attached(),
-	fake.HurriesAttached:  attached(),
-	fake.BuriesLookers:    attached(),
-	fake.HoardsAttached:   hoarded(),
-	fake.BuriesNothing:    decided(func(*workload.Workload) {}),
-	fake.BuriesTwice:      decided(func(*workload.Workload) {}),
-	fake.BuriesExpired:    decided(func(*workload.Workload) {}),
-	fake.BuriesOthers:     decided(func(*workload.Workload) {}),
+	fakedriver.AttachesWritable: attached(),
+	fakedriver.DeletesAttached:  attached(),
+	fakedriver.HurriesAttached:  attached(),
+	fakedriver.BuriesLookers:    attached(),
+	fakedriver.HoardsAttached:   hoarded(),
+	fakedriver.BuriesNothing:    decided(func(*workload.Workload) {}),
+	fakedriver.BuriesTwice:      decided(func(*workload.Workload) {}),
+	fakedriver.BuriesExpired:    decided(func(*workload.Workload) {}),
+	fakedriver.BuriesOthers:     decided(func(*workload.Workload) {}),
 	// As for LocksAll, but that only unpublishes wait.
-	fake.LocksUnpublishes: {change: func(w *workload.Workload) {
+	fakedriver.LocksUnpublishes: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 16, 4
 		w.Faults = []workload.Fault{fault(workload.BusyTarget, 2, 18*time.Second)}
 	}},
 	// A call may take 10 s. The first of the two targets is that of a pod in the
 	// first half, so that there are others to wait for it.
-	fake.LocksAll: {change: func(w *workload.Workload) {
+	fakedriver.LocksAll: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 16, 4
 		w.Faults = []workload.Fault{fault(workload.BusyTarget, 2, 18*time.Second)}
 	}},

@@ -12,20 +12,20 @@ import (
 // holdFiles is a tenant of the disk that has the files of all retained volumes open while a pod fills it: to
 // delete them makes no room. In the end the pod tidies up, and so does the tenant.
 func (c *churn) holdFiles(ctx context.Context, f workload.PlannedFault) (err error) {
-	l := newLife(c, c.stage.plan.Amok(f))
+	l := newLife(c, c.environment.plan.Filler(f))
 	c.enter(l)
 	defer c.leave(l)
 	defer l.gone()
-	c.stage.api.Create(l.pod)
+	c.environment.api.Create(l.pod)
 	if !wait(ctx, l.isMounted) {
 		return context.Cause(ctx)
 	}
 	l.each((*scratch).begin)
-	end := c.stage.timeline.Begin(f.Kind, "")
+	end := c.environment.timeline.Begin(f.Kind, "")
 	defer end()
-	over := c.stage.timeline.Begin(workload.DiskFull, "with open files")
+	over := c.environment.timeline.Begin(workload.DiskFull, "with open files")
 	defer over()
-	held, release := c.stage.checker.HoldFiles()
+	held, release := c.environment.checker.HoldFiles()
 	defer release()
 	var all content.Held
 	defer func() { err = errors.Join(err, all.Close()) }()

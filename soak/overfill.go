@@ -20,8 +20,8 @@ func (s *scratch) overfill() {
 		return
 	}
 	v.Note("its pod could write %d bytes and %d inodes more", taken.Bytes, taken.Inodes)
-	s.stage.report.Count.Overfilled.Add(1)
-	s.stage.checker.Overfilled(v,
+	s.environment.report.Count.Overfilled.Add(1)
+	s.environment.checker.Overfilled(v,
 		check.Taken{What: "bytes", Amount: taken.Bytes, Limit: bytes, Least: bytes / workload.TightSpare},
 		check.Taken{What: "inodes", Amount: taken.Inodes, Limit: inodes, Least: inodes / workload.TightSpare})
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/fakedriver"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/mounttest"
@@ -32,7 +32,7 @@ func TestCostIsCompared(t *testing.T) {
 	w.Volumes.Min, w.Volumes.Max = 12, 12
 	w.Calls.Doubled = 1
 	w.Length.Mean = workload.Duration(6 * time.Second)
-	for _, bug := range []fake.Bug{fake.CostsMore, ""} {
+	for _, bug := range []fakedriver.Bug{fakedriver.CostsMore, ""} {
 		t.Run("bug: "+string(bug), func(t *testing.T) {
 			t.Parallel()
 			again, wrong := byChance, func(r *report.Result) []string { return caught(r, bug) }
@@ -40,7 +40,7 @@ func TestCostIsCompared(t *testing.T) {
 				again, wrong = isBusy, violations
 			}
 			_, problems := playUntil(t, again, func() *report.Result {
-				r := newRig(t, w, func(c *fake.Config) { c.Bug = bug })
+				r := newRig(t, w, func(c *fakedriver.Config) { c.Bug = bug })
 				r.options.enoughCalls = 150
 				return r.play(t)
 			}, wrong)
@@ -72,7 +72,7 @@ func watch(t *testing.T, w workload.Workload, seed uint64) seen {
 	result, broken := playUntil(t, isBusy, func() *report.Result {
 		var mu sync.Mutex
 		s = seen{readOnly: make(map[string]bool), pods: make(map[string]string), injected: make(map[workload.FaultKind]int)}
-		r := newRig(t, w, func(c *fake.Config) {
+		r := newRig(t, w, func(c *fakedriver.Config) {
 			c.Seen = func(id, pod string, readOnly bool) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -164,7 +164,7 @@ func TestTimeLimit(t *testing.T) {
 	// No volume is over by then.
 	w.Timeout = workload.Duration(2 * time.Second)
 	w.Driver.Lifespan = w.Timeout
-	r := newRig(t, w, func(*fake.Config) {})
+	r := newRig(t, w, func(*fakedriver.Config) {})
 	result, err := play(context.Background(), r.options, r.layout, r.driver, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestInterruption(t *testing.T) {
 	w.Pods, w.Parallel = 1000, 4
 	number := 0
 	var mu sync.Mutex
-	r := newRig(t, w, func(c *fake.Config) {
+	r := newRig(t, w, func(c *fakedriver.Config) {
 		c.Seen = func(string, string, bool) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -211,7 +211,7 @@ func (stillborn) Start(context.Context) error { return errors.New("no such devic
 
 func TestDriverThatDoesNotStart(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, trial(), func(*fake.Config) {})
+	r := newRig(t, trial(), func(*fakedriver.Config) {})
 	result, err := play(context.Background(), r.options, r.layout, stillborn{r.driver}, io.Discard)
 	if err != nil {
 		t.Fatal(err)

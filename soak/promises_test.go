@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
-	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/fakedriver"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/mounttest"
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // inProcess makes a [daemon.Driver] of a fake one.
-type inProcess struct{ *fake.Driver }
+type inProcess struct{ *fakedriver.Driver }
 
 var _ daemon.Driver = inProcess{}
 
@@ -64,7 +64,7 @@ type rig struct {
 	driver  inProcess
 }
 
-func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
+func newRig(t *testing.T, w workload.Workload, change func(*fakedriver.Config)) rig {
 	t.Helper()
 	mounttest.Need(t)
 	if err := w.Check(); err != nil {
@@ -80,7 +80,7 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fake.Config{
+	config := fakedriver.Config{
 		Socket: l.Socket, AdminSocket: l.Admin, Work: l.Work, Kubelet: l.Kubelet, Lifespan: w.Driver.Lifespan.D(), Headroom: w.Driver.Headroom,
 		OrphanGrace: w.Driver.OrphanGrace.D(), PruneInterval: w.Driver.PruneInterval.D(), Outside: l.Canaries,
 		ReleaseGrace: w.Driver.ReleaseGrace.D(), MaxLifespan: w.Driver.MaxLifespan.D(), Quotas: w.Disk.Quotas,
@@ -90,7 +90,7 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 		config.Outcomes = true
 	}
 	change(&config)
-	d, err := fake.New(config)
+	d, err := fakedriver.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,9 +108,9 @@ func (r rig) play(t *testing.T) *report.Result {
 }
 
 // playFake runs a whole soak against a fake driver.
-func playFake(t *testing.T, bug fake.Bug, w workload.Workload) *report.Result {
+func playFake(t *testing.T, bug fakedriver.Bug, w workload.Workload) *report.Result {
 	t.Helper()
-	return newRig(t, w, func(c *fake.Config) { c.Bug = bug }).play(t)
+	return newRig(t, w, func(c *fakedriver.Config) { c.Bug = bug }).play(t)
 }
 
 // isBusy reports whether the machine was too busy for a run, by the soak's own measure.
@@ -156,8 +156,8 @@ func violations(result *report.Result) (all []string) {
 // breaks one promise, and a whole run finds that, and no other.
 func TestEachBugIsCaught(t *testing.T) {
 	t.Parallel()
-	for _, bug := range fake.Bugs() {
-		if bug == fake.CostsMore || bug.Breaks() == history.Limits {
+	for _, bug := range fakedriver.Bugs() {
+		if bug == fakedriver.CostsMore || bug.Breaks() == history.Limits {
 			continue // see TestCostIsCompared and TestLimitsAreTried
 		}
 		t.Run(string(bug), func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestEachBugIsCaught(t *testing.T) {
 
 // caught says what is wrong with the result of a run: that the bug was not
 // found, or that something else was.
-func caught(result *report.Result, bug fake.Bug) (problems []string) {
+func caught(result *report.Result, bug fakedriver.Bug) (problems []string) {
 	for _, p := range result.Promises {
 		switch {
 		case p.Promise == bug.Breaks() && p.Broken == 0:
@@ -241,7 +241,7 @@ func TestHonestDriver(t *testing.T) {
 func TestHonestHoard(t *testing.T) {
 	t.Parallel()
 	w := trial()
-	needs[fake.HoardsAttached].change(&w)
+	needs[fakedriver.HoardsAttached].change(&w)
 	_, problems := playUntil(t, byChance, func() *report.Result { return playFake(t, "", w) }, func(r *report.Result) []string {
 		problems := violations(r)
 		if r.Deadlines.Attached == 0 {
@@ -259,7 +259,7 @@ func TestHonestHoard(t *testing.T) {
 func TestHonestEvictions(t *testing.T) {
 	t.Parallel()
 	w := trial()
-	needs[fake.EvictsFailures].change(&w)
+	needs[fakedriver.EvictsFailures].change(&w)
 	_, problems := playUntil(t, isBusy, func() *report.Result { return playFake(t, "", w) }, func(r *report.Result) []string {
 		problems := violations(r)
 		if r.Deadlines.Evicted == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/katbox/katbox/soak/testbed"
 )
 
-// errDriverDied ends a run because there is nobody to talk to any more.
+// errDriverDied ends a run because no driver answers any more.
 var errDriverDied = errors.New("the driver died")
 
 // costInterval is how often the driver's CPU time is compared with its work.
@@ -28,7 +28,7 @@ const costInterval = time.Second
 
 // prove lets the driver live through the churn, and checks what it leaves. It
 // returns an error if it could not come to its end, not for violations.
-func (s *stage) prove(ctx context.Context) error {
+func (s *environment) prove(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -116,16 +116,16 @@ func (s *stage) prove(ctx context.Context) error {
 }
 
 // churn returns when all pods and all faults are over.
-func (s *stage) churn(ctx context.Context, cancel context.CancelCauseFunc, c *churn) error {
+func (s *environment) churn(ctx context.Context, cancel context.CancelCauseFunc, c *churn) error {
 	breaker := &faults.Node{
 		Timeline:       s.timeline,
 		KillDriver:     func(ctx context.Context, away time.Duration) error { return s.killDriver(ctx, away, cancel) },
 		RestartKubelet: c.node.restart,
 		FillDisk: func(ctx context.Context, f workload.PlannedFault) error {
-			return c.amok(ctx, f, content.FillDisk)
+			return c.fillDisk(ctx, f, content.FillDisk)
 		},
 		FillInodes: func(ctx context.Context, f workload.PlannedFault) error {
-			return c.amok(ctx, f, content.FillInodes)
+			return c.fillDisk(ctx, f, content.FillInodes)
 		},
 		HoldFiles: c.holdFiles,
 		StallDisk: s.stallDisk,
@@ -144,16 +144,16 @@ func (s *stage) churn(ctx context.Context, cancel context.CancelCauseFunc, c *ch
 	return context.Cause(ctx)
 }
 
-// possible are the faults of the node that can be had on this stage. A slow disk
+// possible are the faults of the node that can be had on this environment. A slow disk
 // needs a device of its own.
-func (s *stage) possible() []workload.PlannedFault {
+func (s *environment) possible() []workload.PlannedFault {
 	return slices.DeleteFunc(s.plan.Faults(), func(f workload.PlannedFault) bool {
 		return f.Kind == workload.SlowDisk && !s.disk.CanStall()
 	})
 }
 
 // killDriver is a crash of the driver and a start so much later.
-func (s *stage) killDriver(ctx context.Context, away time.Duration, cancel context.CancelCauseFunc) error {
+func (s *environment) killDriver(ctx context.Context, away time.Duration, cancel context.CancelCauseFunc) error {
 	if r, ok := s.holds(); ok {
 		s.checker.CheckMemory(r, s.callsAtATime())
 	}
@@ -176,12 +176,12 @@ const (
 	respite   = 50 * time.Millisecond
 )
 
-func (s *stage) stallDisk(ctx context.Context, length time.Duration) error {
+func (s *environment) stallDisk(ctx context.Context, length time.Duration) error {
 	return s.disk.Stall(ctx, length, stillness, respite)
 }
 
 // stepClock steps the driver's wall clock further each time.
-func (s *stage) stepClock() func(time.Duration) {
+func (s *environment) stepClock() func(time.Duration) {
 	var offset time.Duration
 	return func(by time.Duration) {
 		offset += by
@@ -191,7 +191,7 @@ func (s *stage) stepClock() func(time.Duration) {
 
 // died reports that the driver did not start, live or end as it should, and
 // returns what ends the run. The end of the run itself is no news.
-func (s *stage) died(ctx context.Context, err error) error {
+func (s *environment) died(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -200,7 +200,7 @@ func (s *stage) died(ctx context.Context, err error) error {
 }
 
 // measureCost tells the checker now and then what the driver's work costs.
-func (s *stage) measureCost(ctx context.Context) {
+func (s *environment) measureCost(ctx context.Context) {
 	for pause.For(ctx, costInterval) == nil {
 		u, ok := s.driver.Usage()
 		if ok {
@@ -211,14 +211,14 @@ func (s *stage) measureCost(ctx context.Context) {
 
 // startWeather notes when the machine is too busy, until the returned function is
 // called.
-func (s *stage) startWeather(ctx context.Context, broken context.CancelCauseFunc) (stop func()) {
+func (s *environment) startWeather(ctx context.Context, broken context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		probe, err := s.disk.NewProbe()
 		if err == nil {
-			err = errors.Join(weather{timeline: s.timeline, write: probe.Write}.watch(ctx), probe.Close())
+			err = errors.Join(machineLoad{timeline: s.timeline, write: probe.Write}.watch(ctx), probe.Close())
 		}
 		if err != nil {
 			broken(err)
@@ -231,7 +231,7 @@ func (s *stage) startWeather(ctx context.Context, broken context.CancelCauseFunc
 }
 
 // startReaders lets people read until the returned function is called.
-func (s *stage) startReaders(ctx context.Context) (stop func()) {
+func (s *environment) startReaders(ctx context.Context) (stop func()) {
 	if s.reader == nil {
 		return func() {}
 	}
@@ -248,7 +248,7 @@ func (s *stage) startReaders(ctx context.Context) (stop func()) {
 }
 
 // checkMounts reports what is still mounted when the driver is gone.
-func (s *stage) checkMounts() error {
+func (s *environment) checkMounts() error {
 	for _, dir := range []string{s.layout.Kubelet, s.layout.Work} {
 		mounts, err := host.MountsBelow(dir)
 		if err != nil {

@@ -37,7 +37,7 @@ func TestStartedWithThePoolOpen(t *testing.T) {
 		}
 	})
 	d := &asked{}
-	s := &stage{driver: d, locals: l, checker: &check.Checker{}}
+	s := &environment{driver: d, locals: l, checker: &check.Checker{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // no daemon ever connects
 	if err := s.started(ctx); !errors.Is(err, context.Canceled) || d.was {

@@ -75,7 +75,7 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 // play is a run on a driver, without what is around it. The result says what
 // came of it, and is nil if the run could not begin.
 func play(ctx context.Context, o options, l testbed.Layout, d daemon.Driver, out io.Writer) (*report.Result, error) {
-	s, err := setStage(o, l, d)
+	s, err := newEnvironment(o, l, d)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func play(ctx context.Context, o options, l testbed.Layout, d daemon.Driver, out
 		// namespace goes, and the disk with it.
 		return s.report.End(end), err
 	}
-	return s.report.End(end), errors.Join(err, s.strike())
+	return s.report.End(end), errors.Join(err, s.tearDown())
 }
 
 // hasFault reports whether a workload has a fault of a kind.

@@ -16,10 +16,10 @@ import (
 // scratch is what happens in one volume while its pod lives, and to it after
 // that. Its methods follow one another.
 type scratch struct {
-	stage  *stage
-	churn  *churn
-	volume *kubelet.Volume
-	filled content.Filled
+	environment *environment
+	churn       *churn
+	volume      *kubelet.Volume
+	filled      content.Filled
 	// before is the volume when its pod was here the first time; nil if it was not.
 	before *scratch
 	// begun says that its containers were started.
@@ -33,7 +33,7 @@ type scratch struct {
 func (s *scratch) begin() {
 	v := s.volume.Story
 	s.begun = true
-	s.stage.report.Count.Mounted.Add(1)
+	s.environment.report.Count.Mounted.Add(1)
 	if s.volume.Plan.Persistent {
 		return
 	}
@@ -43,26 +43,26 @@ func (s *scratch) begin() {
 	dir := v.Target
 	if v.ReadOnly {
 		if err := content.CheckReadOnly(v.Target); err != nil {
-			s.stage.findings.Add(history.ReadOnly, v, err.Error())
+			s.environment.findings.Add(history.ReadOnly, v, err.Error())
 		}
 		// What a pod cannot write has to come from outside.
 		dir = v.Data
 	}
-	filled, err := content.Fill(dir, s.stage.spec(v))
+	filled, err := content.Fill(dir, s.environment.spec(v))
 	s.filled = filled
 	switch {
 	case isFull(err) && s.volume.Plan.Tight:
-		s.stage.checker.RefusedWithinLimit(v, err)
+		s.environment.checker.RefusedWithinLimit(v, err)
 	case isFull(err):
 		v.Note("no room for the rest: %v", err)
 	case err != nil:
-		s.stage.findings.Add(history.PublishedData, v, "it is published, but: "+err.Error())
+		s.environment.findings.Add(history.PublishedData, v, "it is published, but: "+err.Error())
 	}
 	if !filled.Marker {
 		return
 	}
 	v.Note("containers run")
-	s.stage.checker.Published(v)
+	s.environment.checker.Published(v)
 	s.afflict()
 	s.overfill()
 }
@@ -77,13 +77,13 @@ func (s *scratch) afflict() {
 	var err error
 	switch {
 	case f.Kind == workload.ForeignMount:
-		s.release, err = faults.MountInData(v, s.stage.outside(f.Choice))
+		s.release, err = faults.MountInData(v, s.environment.outside(f.Choice))
 	case f.Kind == workload.NestedMount:
-		s.release, err = faults.MountInTarget(v, s.stage.outside(f.Choice))
+		s.release, err = faults.MountInTarget(v, s.environment.outside(f.Choice))
 	case f.Kind == workload.VolumeRemoved && f.Choice%2 == 0:
 		err = faults.Remove(v)
 	case f.Kind == workload.VolumeSymlink && f.Choice%2 == 0:
-		err = faults.Replace(v, s.stage.outside(f.Choice))
+		err = faults.Replace(v, s.environment.outside(f.Choice))
 	default:
 		return // its time comes later
 	}
@@ -96,7 +96,7 @@ func (s *scratch) did(f *workload.PlannedFault, err error) {
 		s.churn.failed(s.volume, err)
 		return
 	}
-	s.stage.injected.add(f.Kind)
+	s.environment.injected.add(f.Kind)
 }
 
 // finish is the end of the containers: their files have to be there as they were
@@ -107,10 +107,10 @@ func (s *scratch) finish() {
 		return
 	}
 	s.overfill() // the driver may have been killed since the first time
-	s.stage.checker.Ending(v)
+	s.environment.checker.Ending(v)
 	if !v.Troubled(time.Time{}, time.Now(), workload.VolumeRemoved, workload.VolumeSymlink) {
-		if err := content.Verify(v.Target, s.stage.spec(v), s.filled); err != nil {
-			s.stage.findings.Add(history.PublishedData, v, "when its containers ended: "+err.Error())
+		if err := content.Verify(v.Target, s.environment.spec(v), s.filled); err != nil {
+			s.environment.findings.Add(history.PublishedData, v, "when its containers ended: "+err.Error())
 		}
 	}
 	if f := s.volume.Plan.Trouble; f != nil && f.Kind == workload.BusyTarget {
@@ -130,36 +130,36 @@ func (s *scratch) over(how kubelet.Outcome) {
 		return // nothing of it is retained
 	}
 	if s.begun {
-		s.stage.report.Count.Mounted.Add(-1)
+		s.environment.report.Count.Mounted.Add(-1)
 	}
 	if plan.Publish.Repeat != workload.Once {
-		s.stage.report.Count.Doubled.Add(1)
+		s.environment.report.Count.Doubled.Add(1)
 	}
 	if plan.Unpublish.Repeat != workload.Once {
-		s.stage.report.Count.Doubled.Add(1)
+		s.environment.report.Count.Doubled.Add(1)
 	}
 	if plan.Unpublish.Reordered {
-		s.stage.report.Count.Reordered.Add(1)
+		s.environment.report.Count.Reordered.Add(1)
 	}
 	switch {
 	case plan.Persistent:
 	case how == kubelet.Unpublished && s.filled.Marker:
 		s.checkRetained()
-		s.stage.checker.Retained(v)
+		s.environment.checker.Retained(v)
 		s.offer()
 	default:
-		s.stage.checker.Abandoned(v)
+		s.environment.checker.Abandoned(v)
 	}
 }
 
-// offer lets people read the volume. Nobody knows what is in one that a fault
+// offer lets people read the volume. It is not known what is in one that a fault
 // changes, or that its pod filled the disk with.
 func (s *scratch) offer() {
-	plan := s.stage.plan.Workload()
+	plan := s.environment.plan.Workload()
 	f := s.volume.Plan.Trouble
 	changed := f != nil && (f.Kind == workload.VolumeRemoved || f.Kind == workload.VolumeSymlink)
-	if s.stage.reader != nil && !changed && s.volume.Pod.Plan.Index < plan.Pods {
-		s.stage.reader.Retained(s.volume.Story, s.stage.spec(s.volume.Story), s.filled)
+	if s.environment.reader != nil && !changed && s.volume.Pod.Plan.Index < plan.Pods {
+		s.environment.reader.Retained(s.volume.Story, s.environment.spec(s.volume.Story), s.filled)
 	}
 }
 
@@ -170,13 +170,13 @@ func (s *scratch) checkRetained() {
 	if v.Troubled(time.Time{}, time.Now(), workload.VolumeRemoved, workload.VolumeSymlink) {
 		return
 	}
-	err := content.Verify(v.Data, s.stage.spec(v), s.filled)
+	err := content.Verify(v.Data, s.environment.spec(v), s.filled)
 	if err == nil {
 		return
 	}
 	// On a full disk it may be evicted meanwhile, as a whole.
-	if found, _ := content.Look(v.Data, s.stage.spec(v)); found == content.Whole {
-		s.stage.findings.Add(history.Durable, v, "right after the unpublish: "+err.Error())
+	if found, _ := content.Look(v.Data, s.environment.spec(v)); found == content.Whole {
+		s.environment.findings.Add(history.Durable, v, "right after the unpublish: "+err.Error())
 	}
 }
 
@@ -197,19 +197,19 @@ func (s *scratch) afterlife(ctx context.Context) {
 	if f == nil || !s.filled.Marker {
 		return
 	}
-	v, lifespan := s.volume.Story, s.stage.plan.Workload().Driver.Lifespan.D()
+	v, lifespan := s.volume.Story, s.environment.plan.Workload().Driver.Lifespan.D()
 	switch {
 	case f.Kind == workload.ForeignMount && s.release != nil:
 		s.later(ctx, lifespan+f.For, s.release)
 	case f.Kind == workload.VolumeRemoved && f.Choice%2 == 1:
 		s.later(ctx, f.Delay, func() error {
-			s.stage.injected.add(f.Kind)
+			s.environment.injected.add(f.Kind)
 			return faults.Remove(v)
 		})
 	case f.Kind == workload.VolumeSymlink && f.Choice%2 == 1:
 		s.later(ctx, f.Delay, func() error {
-			s.stage.injected.add(f.Kind)
-			return faults.Replace(v, s.stage.outside(f.Choice))
+			s.environment.injected.add(f.Kind)
+			return faults.Replace(v, s.environment.outside(f.Choice))
 		})
 	}
 }
@@ -221,9 +221,9 @@ func (s *scratch) decide(ctx context.Context) {
 		after time.Duration
 		do    func()
 	}{
-		{plan.RemovedAfter, func() { s.stage.reader.Remove(ctx, v) }},
-		{plan.PinnedAfter, func() { s.stage.reader.Pin(ctx, v, plan.PinnedFor) }},
-		{plan.ReleasedAfter, func() { s.stage.reader.Release(ctx, v) }},
+		{plan.RemovedAfter, func() { s.environment.reader.Remove(ctx, v) }},
+		{plan.PinnedAfter, func() { s.environment.reader.Pin(ctx, v, plan.PinnedFor) }},
+		{plan.ReleasedAfter, func() { s.environment.reader.Release(ctx, v) }},
 		{plan.AttachedAfter, func() { s.attach(ctx) }},
 	} {
 		if decided.after > 0 {
@@ -239,7 +239,7 @@ func (s *scratch) later(ctx context.Context, after time.Duration, do func() erro
 		err := do()
 		switch {
 		case errors.Is(err, faults.ErrTakenAway):
-			s.stage.findings.Add(history.PublishedData, s.volume.Story, err.Error())
+			s.environment.findings.Add(history.PublishedData, s.volume.Story, err.Error())
 		case err != nil:
 			s.churn.failed(s.volume, err)
 		}

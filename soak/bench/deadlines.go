@@ -43,7 +43,7 @@ type lateness struct {
 // measureLateness has volumes fall due, and waits for each in turn. One that went
 // before an earlier one counts from when it is looked at, so what is told is no
 // less than the truth.
-func (s *stage) measureLateness(ctx context.Context) (l lateness, err error) {
+func (s *environment) measureLateness(ctx context.Context) (l lateness, err error) {
 	l.PerSecond = s.options.due
 	l.Deadlines = int(float64(s.options.due) * s.options.dueFor.Seconds())
 	step := time.Second / time.Duration(s.options.due)
@@ -71,7 +71,7 @@ func (s *stage) measureLateness(ctx context.Context) (l lateness, err error) {
 
 // falling starts a daemon with retained volumes of which the first falls due at
 // the returned time, and each other one a step after the one before.
-func (s *stage) falling(ctx context.Context, count int, step time.Duration) (*server, time.Time, error) {
+func (s *environment) falling(ctx context.Context, count int, step time.Duration) (*server, time.Time, error) {
 	katbox, err := s.newKatbox()
 	if err != nil {
 		return nil, time.Time{}, err
@@ -134,7 +134,7 @@ type burst struct {
 }
 
 // measureBurst lets both take turns.
-func (s *stage) measureBurst(ctx context.Context) (burst, error) {
+func (s *environment) measureBurst(ctx context.Context) (burst, error) {
 	b := burst{Volumes: s.options.burst}
 	turns := []func() error{
 		func() error { return s.burstOfKatbox(ctx, &b) },
@@ -153,7 +153,7 @@ func (s *stage) measureBurst(ctx context.Context) (burst, error) {
 	return b, nil
 }
 
-func (s *stage) burstOfKatbox(ctx context.Context, b *burst) (err error) {
+func (s *environment) burstOfKatbox(ctx context.Context, b *burst) (err error) {
 	katbox, deadline, err := s.falling(ctx, b.Volumes, 0)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (s *stage) burstOfKatbox(ctx context.Context, b *burst) (err error) {
 	}
 }
 
-func (s *stage) burstOfRm(ctx context.Context, b *burst) error {
+func (s *environment) burstOfRm(ctx context.Context, b *burst) error {
 	s.servers++
 	dir := filepath.Join(s.layout.Work, fmt.Sprintf("%d-rm", s.servers))
 	if err := os.Mkdir(dir, 0o755); err != nil {

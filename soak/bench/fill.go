@@ -58,7 +58,7 @@ const (
 )
 
 // retain prepares so many retained volumes for both servers. Neither may run.
-func (s *stage) retain(katbox, floor *server, count int) error {
+func (s *environment) retain(katbox, floor *server, count int) error {
 	if count == 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (s *stage) retain(katbox, floor *server, count int) error {
 // pass prepares records from which so many retained volumes have gone. It may not run.
 // What goes with a volume is its directory and its record, so that records alone have
 // to be made, and forgotten again.
-func (s *stage) pass(katbox *server, count int) error {
+func (s *environment) pass(katbox *server, count int) error {
 	if count == 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (s *stage) pass(katbox *server, count int) error {
 
 // sync writes what is still to be written, which would else be written beside what
 // is measured: to the file system, and then what that is on.
-func (s *stage) sync() error {
+func (s *environment) sync() error {
 	for _, path := range []string{s.layout.Work, s.layout.Dir} {
 		dir, err := os.Open(path)
 		if err != nil {

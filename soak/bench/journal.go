@@ -118,7 +118,7 @@ func (j *journal) write(batch []byte) error {
 	return os.NewSyscallError("fdatasync", unix.Fdatasync(int(j.file.Fd())))
 }
 
-// close ends a journal that nobody appends to any more.
+// close ends a journal to which nothing is appended any more.
 func (j *journal) close() error {
 	close(j.waiting)
 	return j.file.Close()

@@ -49,7 +49,7 @@ type question struct {
 }
 
 // measureLists asks a Katbox that retains this number of volumes.
-func (s *stage) measureLists(ctx context.Context, v *server, at spot) (*lists, error) {
+func (s *environment) measureLists(ctx context.Context, v *server, at spot) (*lists, error) {
 	a := newAdmin(v.name, v.layout.Admin)
 	defer a.close()
 	middle, err := a.middle(ctx, at.Retained)
@@ -117,7 +117,7 @@ func (a *admin) middle(ctx context.Context, volumes int) (token string, err erro
 }
 
 // besideLists lets callers do rounds, in turns without and beside one who pages through all.
-func (s *stage) besideLists(ctx context.Context, v *server, a *admin, callers int, l *lists) error {
+func (s *environment) besideLists(ctx context.Context, v *server, a *admin, callers int, l *lists) error {
 	warm, err := v.round(ctx, callers, 8*callers)
 	if err != nil {
 		return err

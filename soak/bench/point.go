@@ -31,10 +31,10 @@ type measured struct {
 	RSSBytes       int64 `json:"rssBytes"`
 	AnonymousBytes int64 `json:"anonymousBytes"`
 	Threads        int   `json:"threads"`
-	// IdlePercent is the share of a core that it used while nobody called.
+	// IdlePercent is the share of a core that it used without calls.
 	IdlePercent float64 `json:"idlePercent"`
 	// Busy says that it still had work of its own when its rounds began, and
-	// Restless that it had some all the time when nobody called.
+	// Restless that it had some all the time without calls.
 	Busy     bool `json:"busy,omitempty"`
 	Restless bool `json:"restless,omitempty"`
 	// ReadyMillis is how long its starts took, with what was retained and held.
@@ -42,7 +42,7 @@ type measured struct {
 }
 
 // measure measures at one spot.
-func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
+func (s *environment) measure(ctx context.Context, at spot) (p point, err error) {
 	p.spot = at
 	katbox, err := s.newKatbox()
 	if err != nil {
@@ -150,7 +150,7 @@ func starts(ctx context.Context, v *server, times int, result *measured) error {
 
 // takeTurns has all do their rounds: another one goes first each time, so that what
 // changes with time does the same to all.
-func (s *stage) takeTurns(ctx context.Context, turns []taker, callers int) error {
+func (s *environment) takeTurns(ctx context.Context, turns []taker, callers int) error {
 	sizes := make([]int, len(turns))
 	for i, t := range turns {
 		// It warms up, and tells how much is enough.
@@ -183,9 +183,9 @@ func volumesFor(warm round, callers int, length time.Duration) int {
 	return min(max(wanted, 4*callers), mostVolumes)
 }
 
-// atRest looks what both use when nobody calls: at the same time, as nothing else
+// atRest measures what both use without calls: at the same time, as nothing else
 // goes on.
-func (s *stage) atRest(ctx context.Context, pair []*server, p *point) error {
+func (s *environment) atRest(ctx context.Context, pair []*server, p *point) error {
 	results := []*measured{&p.Katbox, &p.Floor, &p.Bind}
 	before := make([]time.Duration, len(pair))
 	for i, v := range pair {

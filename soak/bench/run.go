@@ -9,7 +9,7 @@ import (
 
 // run measures everything and tells what came of it.
 func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
-	s, err := setStage(o, progress)
+	s, err := newEnvironment(o, progress)
 	if err != nil {
 		return err
 	}
@@ -18,7 +18,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 		// Without the file system, which may be large, its directory has the logs.
 		return errors.Join(s.keep(err), s.disk.Close())
 	}
-	if err := s.strike(); err != nil {
+	if err := s.tearDown(); err != nil {
 		return err
 	}
 	x.print(out)
@@ -32,7 +32,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 }
 
 // play does all measurements, one after the other.
-func (s *stage) play(ctx context.Context, x *result) error {
+func (s *environment) play(ctx context.Context, x *result) error {
 	for _, at := range s.options.spots() {
 		p, err := s.measure(ctx, at)
 		if err != nil {

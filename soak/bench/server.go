@@ -30,7 +30,7 @@ type server struct {
 
 // newServer makes the directories of a server on the disk, and starts nothing.
 // The command's words are made of them.
-func (s *stage) newServer(name string, command func(*server) []string) (*server, error) {
+func (s *environment) newServer(name string, command func(*server) []string) (*server, error) {
 	s.servers++
 	v := &server{name: name, layout: testbed.At(filepath.Join(s.layout.Work, fmt.Sprintf("%d-%s", s.servers, name)))}
 	// The sockets and the log are not on the disk.
@@ -48,21 +48,21 @@ func (s *stage) newServer(name string, command func(*server) []string) (*server,
 }
 
 // newKatbox has the flags that have to be set, and else the defaults.
-func (s *stage) newKatbox() (*server, error) {
+func (s *environment) newKatbox() (*server, error) {
 	return s.newServer("katbox", func(v *server) []string {
 		// Nothing is to go early, however full the disk gets.
 		return append([]string{s.options.daemon}, v.layout.Flags("--admin-socket", v.layout.Admin, "--kubelet-line", "none")...)
 	})
 }
 
-func (s *stage) newFloor() (*server, error) {
+func (s *environment) newFloor() (*server, error) {
 	return s.newServer("floor", func(v *server) []string {
 		return []string{s.self, partFloor, v.layout.Socket, v.layout.Work, filepath.Join(v.layout.Dir, "records")}
 	})
 }
 
 // newBind is a floor that records nothing.
-func (s *stage) newBind() (*server, error) {
+func (s *environment) newBind() (*server, error) {
 	return s.newServer("bind", func(v *server) []string {
 		return []string{s.self, partFloor, v.layout.Socket, v.layout.Work, noRecords}
 	})

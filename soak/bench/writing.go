@@ -15,7 +15,7 @@ const (
 )
 
 // writeWithoutEnd writes to the disk as fast as it can, as a pod that extracts an archive does, until stop is called.
-func (s *stage) writeWithoutEnd() (stop func() error) {
+func (s *environment) writeWithoutEnd() (stop func() error) {
 	end, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- writeUntil(filepath.Join(s.layout.Work, "written"), end) }()
 	return func() error {

@@ -98,7 +98,7 @@ func run(ctx context.Context, o options, binary string) error {
 	if err != nil && !errors.Is(err, errInterrupted) {
 		err = fmt.Errorf("%w%s", err, n.complaints())
 	}
-	if err := errors.Join(err, n.strike()); err != nil || o.readme == "" {
+	if err := errors.Join(err, n.tearDown()); err != nil || o.readme == "" {
 		return err
 	}
 	return t.writeReadme(o.readme)

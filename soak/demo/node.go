@@ -51,7 +51,7 @@ func newNode(binary string, lifespan time.Duration) (*node, error) {
 	return &node{
 		binary: binary, lifespan: lifespan, layout: l, disk: disk, api: &kubelet.API{}, pods: make(map[*kubelet.Pod]*pod),
 		driver: daemon.New(daemon.Config{Binary: binary, Log: l.Log, Socket: l.Socket,
-			// Nobody wants to wait the usual five seconds.
+			// A viewer should not wait the usual five seconds.
 			Args: l.Flags("--afterlifespan", lifespan.String(), "--pruneinterval", "200ms"),
 		}),
 	}, nil
@@ -70,8 +70,8 @@ func (n *node) start(ctx context.Context) error {
 	return err
 }
 
-// strike ends everything that runs, unmounts and removes everything.
-func (n *node) strike() error {
+// tearDown ends everything that runs, unmounts and removes everything.
+func (n *node) tearDown() error {
 	n.mu.Lock()
 	for _, p := range n.pods {
 		p.kill()

@@ -38,7 +38,7 @@ type gateway struct {
 }
 
 // newGateway chooses the ports and makes a certificate. The nodes know the gateway by an address,
-// since nobody here resolves its name, so that is in the certificate.
+// since its name is not resolved here, so that is in the certificate.
 func newGateway(o options, dir string) (*gateway, error) {
 	g := &gateway{o: o, dir: dir}
 	for _, port := range []*int{&g.apiPort, &g.nodesPort, &g.statusPort} {
@@ -113,7 +113,7 @@ func (g *gateway) start() error {
 // stopLimit is how long the gateway may take to stop.
 const stopLimit = time.Minute
 
-var errEnded = errors.New("nobody has asked it to")
+var errEnded = errors.New("it was not asked to")
 
 // stop ends the program.
 func (g *gateway) stop() error {

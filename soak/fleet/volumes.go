@@ -24,7 +24,7 @@ type volumes struct {
 
 // makeUp makes the volumes of a node up, the same in each run but for the time.
 func makeUp(node int, p part) *volumes {
-	random := rand.New(rand.NewPCG(uint64(node), 15)) //nolint:gosec // nobody guesses anything by it
+	random := rand.New(rand.NewPCG(uint64(node), 15)) //nolint:gosec // it protects nothing
 	namespaces := slices.Sorted(maps.Keys(p.Namespaces))
 	now := time.Now().Truncate(time.Second)
 	v := &volumes{}
@@ -99,7 +99,7 @@ func (v *volumes) Describe(_ context.Context, id volume.ID) (volume.Description,
 // Awake returns nothing: all volumes are retained.
 func (v *volumes) Awake(context.Context) ([]volume.Description, error) { return nil, nil }
 
-// Own notes nothing: nobody is asked.
+// Own notes nothing: no owner is asked for.
 func (v *volumes) Own(context.Context, volume.ID, volume.PodUID, volume.Owner) error {
 	return volume.ErrNotFound
 }

@@ -72,7 +72,7 @@ func parseAck(line string) (story.Event, error) {
 		e.Text = rest
 	case story.Publish, story.Gone, story.Attached, story.Detached, story.Refused, story.Delete, story.Deleted:
 	default:
-		err = fmt.Errorf("nobody prints %q", e.What)
+		err = fmt.Errorf("%q is not printed", e.What)
 	}
 	if err != nil {
 		return story.Event{}, fmt.Errorf("%q is no ack: %w", line, err)

@@ -108,7 +108,7 @@ type churn struct {
 func (c *churn) fail(volume string, err error) {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	c.stop(fmt.Errorf("volume %s: %s", volume, text))
-	// If even that fails there is nobody to tell.
+	// If even that fails it cannot be reported.
 	_ = c.acks.add(story.Event{Volume: volume, What: story.Failed, Text: text})
 }
 

@@ -72,7 +72,7 @@ func (s *Story) late(w world, at time.Time) bool {
 }
 
 // gone: there is no data at the end of the look. Without markers nothing was
-// promised: the directory itself is nobody's data.
+// promised: the directory itself is no data.
 func (s *Story) gone(e Event) {
 	if s.looks {
 		return

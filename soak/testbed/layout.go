@@ -32,7 +32,7 @@ type Layout struct {
 	Work, Image string
 	// Kubelet is the kubelet's root directory, the one with pods in it.
 	Kubelet string
-	// Canaries is for [host.MakeCanaries]. Nobody else may change anything there.
+	// Canaries is for [host.MakeCanaries]. Nothing else may change anything there.
 	Canaries string
 	// Log is the file for the daemon's log.
 	Log string
@@ -138,7 +138,7 @@ func (l Layout) fill() error {
 
 // Remove takes everything away again, and the directory itself if it was not
 // there before. It refuses, and removes nothing, while there is a mount below:
-// what is mounted belongs to somebody else.
+// what is mounted belongs to another program.
 func (l Layout) Remove() error {
 	mounts, err := host.MountsBelow(l.Dir)
 	if err != nil {

@@ -18,7 +18,7 @@ type abandoned struct {
 	// since is when it was abandoned.
 	since time.Time
 	// r is how its data is kept, if the driver retains it at once; nil if that does
-	// not matter, because nobody was told that it is there.
+	// not matter, because its presence was not reported.
 	r *retained
 }
 

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/check"
-	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/fakedriver"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/pause"
@@ -28,7 +28,7 @@ import (
 type trial struct {
 	t        *testing.T
 	dir      string
-	driver   *fake.Driver
+	driver   *fakedriver.Driver
 	checker  *check.Checker
 	findings history.Findings
 	timeline history.Timeline
@@ -75,7 +75,7 @@ func (r *trial) disk() (check.Space, error) {
 }
 
 // newTrial starts a driver on a small disk of its own.
-func newTrial(t *testing.T, bug fake.Bug, headroom float64) *trial {
+func newTrial(t *testing.T, bug fakedriver.Bug, headroom float64) *trial {
 	t.Helper()
 	mounttest.Need(t)
 	dir, err := os.MkdirTemp("", "check") // short, for the socket
@@ -88,7 +88,7 @@ func newTrial(t *testing.T, bug fake.Bug, headroom float64) *trial {
 	work, kubelet := filepath.Join(dir, "work"), filepath.Join(dir, "kubelet")
 	r.try(errors.Join(os.Mkdir(work, 0o755), os.MkdirAll(filepath.Join(kubelet, "pods"), 0o755)))
 	const grace, prune = 200 * time.Millisecond, 50 * time.Millisecond
-	r.driver, err = fake.New(fake.Config{
+	r.driver, err = fakedriver.New(fakedriver.Config{
 		Socket: filepath.Join(dir, "s"), Work: work, Kubelet: kubelet, Lifespan: lifespan, Headroom: headroom,
 		OrphanGrace: grace, PruneInterval: prune, Bug: bug,
 	})
@@ -252,28 +252,28 @@ func TestBugs(t *testing.T) {
 		over()
 	}
 	for _, test := range []struct {
-		bug      fake.Bug
+		bug      fakedriver.Bug
 		headroom float64
 		between  func(*trial)
 	}{
 		{"", 0.1, func(r *trial) { kill(r); step(r); full(r) }},
-		{fake.LosesFiles, 0, nothing},
-		{fake.MovesData, 0, nothing},
-		{fake.Unmounts, 0, nothing},
-		{fake.ForgetsRetained, 0, kill},
-		{fake.RestartsDeadlines, 0, func(r *trial) { time.Sleep(lifespan * 3 / 4); kill(r) }},
-		{fake.DeletesEarly, 0, nothing},
-		{fake.KeepsTooLong, 0, nothing},
-		{fake.DeletesHalf, 0, nothing},
-		{fake.EvictsNewest, 0.5, pressed},
-		{fake.LiesOfFailure, 0, nothing},
-		{fake.RefusesRepeats, 0, nothing},
-		{fake.RefusesUnknown, 0, nothing},
-		{fake.LeavesTargets, 0, nothing},
-		{fake.LeavesMounts, 0, nothing},
-		{fake.KeepsTrash, 0, nothing},
-		{fake.KeepsOrphans, 0, nothing},
-		{fake.TrustsWallClock, 0, step},
+		{fakedriver.LosesFiles, 0, nothing},
+		{fakedriver.MovesData, 0, nothing},
+		{fakedriver.Unmounts, 0, nothing},
+		{fakedriver.ForgetsRetained, 0, kill},
+		{fakedriver.RestartsDeadlines, 0, func(r *trial) { time.Sleep(lifespan * 3 / 4); kill(r) }},
+		{fakedriver.DeletesEarly, 0, nothing},
+		{fakedriver.KeepsTooLong, 0, nothing},
+		{fakedriver.DeletesHalf, 0, nothing},
+		{fakedriver.EvictsNewest, 0.5, pressed},
+		{fakedriver.LiesOfFailure, 0, nothing},
+		{fakedriver.RefusesRepeats, 0, nothing},
+		{fakedriver.RefusesUnknown, 0, nothing},
+		{fakedriver.LeavesTargets, 0, nothing},
+		{fakedriver.LeavesMounts, 0, nothing},
+		{fakedriver.KeepsTrash, 0, nothing},
+		{fakedriver.KeepsOrphans, 0, nothing},
+		{fakedriver.TrustsWallClock, 0, step},
 	} {
 		t.Run("bug: "+string(test.bug), func(t *testing.T) {
 			t.Parallel()

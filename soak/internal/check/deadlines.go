@@ -76,7 +76,7 @@ func (c *Checker) lookAtSomeRetained(n int) {
 }
 
 // lookAtRetained looks at one volume and reports whether it is whole. What
-// somebody else looks at meanwhile is left to them.
+// another goroutine looks at meanwhile is left to that.
 func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 	c.mu.Lock()
 	if r.over || r.looking {

@@ -32,7 +32,7 @@ type acquaintance struct {
 // that, see [Checker.Again].
 func (c *Checker) Expect(v *history.Volume) {
 	if v.Data == "" {
-		return // nobody retains a persistent volume
+		return // a persistent volume is not retained
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

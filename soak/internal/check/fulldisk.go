@@ -46,7 +46,7 @@ func (c *Checker) lookAtEvictions() {
 			over := r.over
 			c.mu.Unlock()
 			if !over {
-				return // partial, or somebody else looks
+				return // partial, or another goroutine looks
 			}
 			continue
 		}

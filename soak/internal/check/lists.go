@@ -28,7 +28,7 @@ type Listing struct {
 	published map[string]*published
 }
 
-// BeginList says that somebody is about to ask for the first page of the retained
+// BeginList says that a reader is about to ask for the first page of the retained
 // volumes of a namespace, or of all if it is empty.
 func (c *Checker) BeginList(namespace string) *Listing {
 	c.mu.Lock()

@@ -89,7 +89,7 @@ func (c *Checker) CheckMemory(r Resources, calls int) {
 		r.Memory>>20, (r.Memory-b.base.Memory)>>20, b.mostVolumes, calls, (b.memory(calls)-b.base.Memory)>>20, b.publishes))
 }
 
-// CheckAtRest reports what a driver has not given back that knows no volume any more and that nobody calls.
+// CheckAtRest reports what a driver has not given back that knows no volume any more and gets no calls.
 // look is false once it has ended. calls is how many it was sent at a time at most.
 func (c *Checker) CheckAtRest(ctx context.Context, look func() (Resources, bool), calls int) error {
 	c.mu.Lock()
@@ -108,7 +108,7 @@ func (c *Checker) CheckAtRest(ctx context.Context, look func() (Resources, bool)
 	c.CheckMemory(r, calls)
 	if r.Descriptors > most {
 		c.cfg.Findings.Add(history.NoLeak, nil, fmt.Sprintf(
-			"nobody calls the driver and it knows no volume, but it has %d files open, and had %d after its start; "+
+			"the driver gets no calls and knows no volume, but it has %d files open, and had %d after its start; "+
 				"it was asked %d times since to publish a volume", r.Descriptors, b.base.Descriptors, b.publishes))
 	}
 	if most := b.threads(calls); r.Threads > most {
@@ -123,7 +123,7 @@ func (c *Checker) CheckAtRest(ctx context.Context, look func() (Resources, bool)
 // of its own in the working directory that were not there after its first start.
 func (c *Checker) CheckLeft(records int) error {
 	c.mu.Lock()
-	// What was reported, or what somebody hindered, it may know still.
+	// What was reported, or what a fault hindered, it may know still.
 	known, before := len(c.excused)+len(c.published.all)+c.following(), c.budget.hidden
 	c.mu.Unlock()
 	if records > known {

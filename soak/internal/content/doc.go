@@ -13,7 +13,7 @@
 //     it from being unmounted,
 //   - never to wait for a FIFO, and to need little memory whatever the sizes.
 //
-// It does not make devices, does not sync, and does not look for what somebody
+// It does not make devices, does not sync, and does not look for what was
 // added to a volume. To read and write files without permissions it has to be
 // root, or root of a user namespace.
 package content

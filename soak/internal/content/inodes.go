@@ -28,7 +28,7 @@ func FillInodes(ctx context.Context, dir string) (release func() error, err erro
 	if st.Files == 0 {
 		return nil, fmt.Errorf("the file system of %s has no limit of inodes; use another one", dir)
 	}
-	return runAmok(ctx, dir, makeFiles, func(st unix.Statfs_t) bool { return st.Ffree <= spareInodes })
+	return fillUp(ctx, dir, makeFiles, func(st unix.Statfs_t) bool { return st.Ffree <= spareInodes })
 }
 
 // makeFiles makes directories full of empty files.
@@ -37,13 +37,13 @@ func makeFiles(ctx context.Context, in *os.Root, round int) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		name := fmt.Sprintf("%s/%d-%d", amok, round, i)
+		name := fmt.Sprintf("%s/%d-%d", fillDir, round, i)
 		err := in.Mkdir(name, 0o700)
 		if err == nil {
 			err = fillDirectory(in, name)
 		}
 		switch {
-		case outOfRoom(err), errors.Is(err, os.ErrNotExist): // not even amok itself could be made
+		case outOfRoom(err), errors.Is(err, os.ErrNotExist): // not even fillDir itself could be made
 			return nil
 		case err != nil:
 			return err

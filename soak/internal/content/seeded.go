@@ -53,7 +53,7 @@ func (s Spec) files(random *rand.Rand, yield func(entry) bool) bool {
 	return true
 }
 
-// oddNames are names that somebody may take for something else: a shell, a
+// oddNames are names that a program may take for something else: a shell, a
 // terminal, a list with a name on each line, a driver that keeps files of its
 // own.
 var oddNames = []string{

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
-	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/fakedriver"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/workload"
@@ -96,10 +96,10 @@ func (n *node) newDaemon(l testbed.Layout) *daemon.Binary {
 }
 
 // startFake has a fake driver on the node, which may harm all that is on the tmpfs.
-func (n *node) startFake(bug fake.Bug) {
+func (n *node) startFake(bug fakedriver.Bug) {
 	n.t.Helper()
 	n.lifespan = 300 * time.Millisecond
-	d, err := fake.New(fake.Config{
+	d, err := fakedriver.New(fakedriver.Config{
 		Socket: n.layout.Socket, Work: n.layout.Work, Kubelet: n.layout.Kubelet, Outside: n.ground,
 		Lifespan: n.lifespan, OrphanGrace: time.Hour, PruneInterval: 20 * time.Millisecond, Bug: bug,
 	})

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/fakedriver"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/testbed"
 )
@@ -28,14 +28,14 @@ func TestSixWaysToLoseData(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct {
 		way
-		bug fake.Bug
+		bug fakedriver.Bug
 	}{
-		{way{"a failed unmount", failedUnmount}, fake.DeletesBusy},
-		{way{"published again within its lifespan", publishedAgain}, fake.DeletesAgain},
-		{way{"a failed mount", failedMount}, fake.DeletesFailed},
-		{way{"a volume ID that leads up", idLeadsUp}, fake.FollowsID},
-		{way{"the volume ID of a dot", idIsDot}, fake.TakesDot},
-		{way{"a mount inside a retained volume", mountInside}, fake.EntersMounts},
+		{way{"a failed unmount", failedUnmount}, fakedriver.DeletesBusy},
+		{way{"published again within its lifespan", publishedAgain}, fakedriver.DeletesAgain},
+		{way{"a failed mount", failedMount}, fakedriver.DeletesFailed},
+		{way{"a volume ID that leads up", idLeadsUp}, fakedriver.FollowsID},
+		{way{"the volume ID of a dot", idIsDot}, fakedriver.TakesDot},
+		{way{"a mount inside a retained volume", mountInside}, fakedriver.EntersMounts},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()

@@ -84,7 +84,7 @@ func mount(v *history.Volume, kind workload.FaultKind, dir, source string) (rele
 	}, nil
 }
 
-// Remove removes the data directory, as somebody does who tidies up on the node.
+// Remove removes the data directory, as a person does who cleans up the node.
 // It is no error if the driver did so first.
 func Remove(v *history.Volume) error {
 	v.Afflict(workload.VolumeRemoved, "the data directory is removed")
@@ -137,7 +137,7 @@ func Undercut(v *history.Volume) error {
 }
 
 // Uproot takes the mount away from the target and notes that the pod's directory
-// is about to follow, as somebody does who cleans a node up by hand; or that a part
+// is about to follow, as a person does who cleans up a node; or that a part
 // of it stays, as with a kubelet after a reboot.
 func Uproot(v *history.Volume, leave bool) error {
 	how := "the target is unmounted and the pod's directory removed by hand"

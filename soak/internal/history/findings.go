@@ -18,7 +18,7 @@ type Violation struct {
 }
 
 // mostKept is how many violations are kept in full. A driver that is wholly
-// broken makes one for each call, and nobody reads them all.
+// broken makes one for each call, which are too many to read.
 const mostKept = 1000
 
 // Findings collects violations. The zero value is ready, and it may be used by

@@ -83,7 +83,7 @@ type Trouble struct {
 	To time.Time
 }
 
-// Note adds a line to the story: a phase, a fault, what somebody saw.
+// Note adds a line to the story: a phase, a fault, an observation.
 func (v *Volume) Note(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Canaries are directories that nobody may change: not the driver, whatever is
+// Canaries are directories that must not change: not by the driver, whatever is
 // made to lead there, and not the soak. They have files in them, some read-only,
-// some further down, whose contents nobody can guess.
+// some further down, with random contents.
 type Canaries struct {
 	directories []string
 	// things are all directories and files, a directory before what is in it.
@@ -166,9 +166,9 @@ func (c canary) difference(state canaryState, names []string, content []byte) st
 	case state.links != was.links:
 		return fmt.Sprintf("it has %d links and had %d", state.links, was.links)
 	case state.modified != was.modified:
-		return "somebody has written to it, or set its time of modification"
+		return "it was written to, or its time of modification was set"
 	case state != was:
-		return "somebody has changed something about it, and back again"
+		return "something about it was changed, and changed back"
 	}
 	return ""
 }

@@ -29,7 +29,7 @@ func TestCanaries(t *testing.T) {
 		{"other content", func(c *Canaries) error { return overwrite(private(c), "x") }, "its content is another"},
 		{"longer", func(c *Canaries) error { return appendTo(file(c), "x") }, "its content is another: 301 bytes, of what were 300"},
 		{"shorter", func(c *Canaries) error { return os.Truncate(file(c), 100) }, "its content is another: 100 bytes, of what were 300"},
-		{"the same content", func(c *Canaries) error { return overwrite(private(c), "") }, "somebody has"},
+		{"the same content", func(c *Canaries) error { return overwrite(private(c), "") }, "it was written to"},
 		{"the same content and time", func(c *Canaries) error {
 			return errors.Join(overwrite(file(c), ""), os.Chtimes(file(c), time.Time{}, c.at(file(c)).modifiedTime()))
 		}, "and back again"},

@@ -194,7 +194,7 @@ func spaceOf(st unix.Statfs_t) Space {
 }
 
 // Close unmounts the file system and removes what it was on. The error wraps
-// EBUSY when somebody still has a file open there or something is mounted below;
+// EBUSY while a process has a file open there or something is mounted below;
 // then everything is as before, and Close may be called again. Once it has
 // succeeded, it does nothing more.
 func (d *Disk) Close() error {

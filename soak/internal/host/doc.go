@@ -2,7 +2,7 @@
 // driver: the private mount namespace that a run lives in ([Enter]), the file
 // system under the driver's working directory ([Disk]), the mount table
 // ([Mounts], [MountedAt]), what a process uses ([ReadUsage]), and files that
-// nobody may ever change ([Canaries]).
+// must never change ([Canaries]).
 //
 // It promises to leave nothing behind on the machine. Everything that it mounts
 // is mounted in the private namespace and goes with it, loop devices free

@@ -77,7 +77,7 @@ func freezeAgainAndAgain(parentGone <-chan os.Signal, args []string) error {
 		if err := freeze(root); err != nil {
 			return err
 		}
-		// Whether anybody listens does not matter.
+		// Whether it is read does not matter.
 		_, _ = os.Stdout.Write([]byte{saysFrozen})
 		goOn := pause(times[1], over.C, parentGone)
 		if err := thaw(root); err != nil {

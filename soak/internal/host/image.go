@@ -115,7 +115,7 @@ func attach(file *os.File) (*os.File, error) {
 		return nil, err
 	}
 	defer control.Close()
-	// Somebody else may take the device between the question and the taking.
+	// Another process may take the device between the question and the taking.
 	const tries = 100
 	for try := 1; ; try++ {
 		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)

@@ -185,7 +185,7 @@ func Bind(source, target string) error {
 }
 
 // Unmount takes away the topmost mount at path, and never lazily: the error
-// wraps EBUSY while somebody uses it, and EINVAL when nothing is mounted there.
+// wraps EBUSY while a process uses it, and EINVAL when nothing is mounted there.
 // A symlink at the end of the path is not followed.
 func Unmount(path string) error {
 	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probeName is hidden, so that nobody takes it for somebody's data.
+// probeName is hidden, so that it is not taken for data.
 const probeName = ".soak-probe"
 
 // Probe is a file on the disk, to be written again and again: how long that takes

@@ -105,7 +105,7 @@ func (a *API) remove(p *Pod) {
 	}
 }
 
-// observation is a pod as it was when somebody looked.
+// observation is a pod as it was at one time.
 type observation struct {
 	pod   *Pod
 	phase phase

@@ -68,7 +68,7 @@ func (a *API) toAttach() []attachment {
 	return list
 }
 
-// toDetach deletes the VolumeAttachments that nobody wants or uses, and returns
+// toDetach deletes the VolumeAttachments that are not wanted or used, and returns
 // copies of all that are not detached yet. It decides under the same lock by
 // which a pod is created, so that no pod can come in between.
 func (a *API) toDetach() []attachment {

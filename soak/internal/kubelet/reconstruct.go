@@ -64,7 +64,7 @@ func (r reconstruction) pod(uid string) error {
 	for _, name := range dirs {
 		data, err := readVolumeData(filepath.Join(volumesDir(r.root, uid), name))
 		if errors.Is(err, fs.ErrNotExist) {
-			// As the real one: without it nobody knows which volume it was.
+			// As the real one: without it the volume is not known.
 			continue
 		}
 		if err != nil {
@@ -121,7 +121,7 @@ func (r reconstruction) device(dir string) error {
 	return nil
 }
 
-// plan is what the file tells of a volume that nobody else knows.
+// plan is what the file says of a volume that is known only from it.
 func (d volumeData) plan() workload.Volume {
 	return workload.Volume{Name: d.SpecVolID, ID: d.VolumeHandle, Persistent: d.LifecycleMode == persistentMode}
 }

@@ -127,7 +127,7 @@ func (k *Kubelet) tearDown(ctx context.Context, v *Volume) error {
 	plan := v.Plan.Unpublish
 	if r := v.sent.Load(); plan.Reordered && r != nil && take(&v.unpublish.reordered) {
 		// Whatever the two answers are, the unpublish below has the last word:
-		// nobody knows which of the two came last.
+		// it is not known which of the two came last.
 		reorder(ctx, plan.Overtaken,
 			func() { _ = k.client.unpublish(ctx, v, 0) },
 			func() { _ = k.client.publish(ctx, v, 0, r) },

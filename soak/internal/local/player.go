@@ -194,7 +194,7 @@ func (p *Player) choose(ctx context.Context, class string, random *rand.Rand) (*
 	}
 	size := leastSize[p.FSType] + random.Int64N(variety)*mebi
 	if random.IntN(12) == 0 {
-		size += p.is[class].Total // nobody has so much
+		size += p.is[class].Total // more than there is
 	}
 	return p.make(ctx, class, size, source{})
 }

@@ -1,5 +1,5 @@
 // Package mounttest is for the soak's tests that mount: it skips them where
-// nobody has said that they may, and clears away what they left.
+// the environment does not allow them, and clears away what they left.
 package mounttest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/host"
 )
 
-// Need skips a test where nobody has said that it may mount.
+// Need skips a test where the environment does not allow it to mount.
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv("KATBOX_ROOT_TESTS") != "1" {

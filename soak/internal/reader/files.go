@@ -84,7 +84,7 @@ func (p *person) checkEntry(s *subject, wanted map[string]content.Written, path 
 		return p.checkMount(s, path, e)
 	}
 	if !known {
-		p.wrong(history.ReadsTrue, s, "the list of the files has %q, which nobody wrote", path)
+		p.wrong(history.ReadsTrue, s, "the list of the files has %q, which no pod wrote", path)
 		return errOver
 	}
 	var differs string

@@ -131,7 +131,7 @@ func (p *person) checkTar(ctx context.Context, s *subject, began time.Time, stre
 		}
 		w, known := wanted[path]
 		if !known {
-			p.wrong(p.extra(s, path), s, "the tar has %q, which nobody wrote, or has it twice", path)
+			p.wrong(p.extra(s, path), s, "the tar has %q, which no pod wrote, or has it twice", path)
 			return errOver
 		}
 		delete(wanted, path)
@@ -146,7 +146,7 @@ func (p *person) checkTar(ctx context.Context, s *subject, began time.Time, stre
 	}
 }
 
-// extra is the promise that is broken by something that nobody wrote.
+// extra is the promise that is broken by something that no pod wrote.
 func (p *person) extra(s *subject, path string) history.Promise {
 	if s.isMount(path) {
 		return history.ReadsInside

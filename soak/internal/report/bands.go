@@ -47,12 +47,12 @@ func (b bands) Plot(c draw.Canvas, p *plot.Plot) {
 			beginnings.Move(vg.Point{X: from, Y: c.Min.Y})
 			beginnings.Line(vg.Point{X: from, Y: c.Max.Y})
 		}
-		c.SetColor(inkOf(kind).color())
+		c.SetColor(colorOf(kind).color())
 		if kind.Lasting() {
 			c.Fill(shades)
 		}
 		// Many a fault is too short to be seen, but for its beginning.
-		c.SetLineStyle(draw.LineStyle{Width: vg.Points(0.6), Dashes: []vg.Length{3, 2}, Color: inkOf(kind).color()})
+		c.SetLineStyle(draw.LineStyle{Width: vg.Points(0.6), Dashes: []vg.Length{3, 2}, Color: colorOf(kind).color()})
 		c.Stroke(beginnings)
 	}
 }
@@ -131,6 +131,6 @@ func (r faultRows) Plot(c draw.Canvas, p *plot.Plot) {
 		row := y(float64(slices.Index(r.kinds, f.Kind)))
 		from := x(f.From)
 		to := max(x(f.end(r.width)), from+4*least)
-		c.StrokeLine2(draw.LineStyle{Color: inkOf(f.Kind).color(), Width: rowHeight * 0.55}, from, row, to, row)
+		c.StrokeLine2(draw.LineStyle{Color: colorOf(f.Kind).color(), Width: rowHeight * 0.55}, from, row, to, row)
 	}
 }

@@ -49,9 +49,9 @@ type chart struct {
 
 // series is one line of a chart.
 type series struct {
-	name   string
-	ink    ink
-	points plotter.XYs
+	name       string
+	themeColor themeColor
+	points     plotter.XYs
 }
 
 // svg draws the chart as an element of a page.
@@ -75,7 +75,7 @@ func (c chart) svg() (template.HTML, error) {
 		if err != nil {
 			return "", fmt.Errorf("chart %q, line %q: %w", c.title, s.name, err)
 		}
-		line.LineStyle = draw.LineStyle{Color: s.ink.color(), Width: vg.Points(1.3)}
+		line.LineStyle = draw.LineStyle{Color: s.themeColor.color(), Width: vg.Points(1.3)}
 		p.Add(line)
 	}
 	c.scale(p)

@@ -162,9 +162,9 @@ func TestBandsAreThinned(t *testing.T) {
 // and a kind of fault should not look like another.
 func TestInks(t *testing.T) {
 	names, colors := make(map[string]bool), make(map[string]bool)
-	for _, i := range inks() {
+	for _, i := range themeColors() {
 		if names[i.Name] || colors[string(i.Light)] {
-			t.Errorf("ink %s %s is there twice", i.Name, i.Light)
+			t.Errorf("themeColor %s %s is there twice", i.Name, i.Light)
 		}
 		names[i.Name], colors[string(i.Light)] = true, true
 		i.color() // panics if it is none
@@ -172,7 +172,7 @@ func TestInks(t *testing.T) {
 	for _, kind := range []workload.FaultKind{
 		workload.DaemonKill, workload.KubeletRestart, workload.DiskFull, workload.NoInodes, workload.SlowDisk, workload.ClockStep,
 	} {
-		if inkOf(kind).Name == other.Name {
+		if colorOf(kind).Name == other.Name {
 			t.Errorf("%s has no colour", kind)
 		}
 	}

@@ -64,8 +64,8 @@ func within(path, dir string) (bool, error) {
 }
 
 // Open opens and empties the files. That is done before the run, as a typing
-// error should not show after an hour of it, and nobody should take the result
-// of an earlier run for that of one that was killed. The error wraps ErrUsage.
+// error should not show after an hour of it, and the result
+// of an earlier run should not be taken for that of one that was killed. The error wraps ErrUsage.
 func (list Outputs) Open() error {
 	for i, out := range list {
 		file, err := os.Create(out.path)

@@ -40,7 +40,7 @@ type page struct {
 	CallHead []string
 	Calls    [][]string
 	Groups   []group
-	Inks     []ink
+	Colors   []themeColor
 }
 
 type pageStory struct {
@@ -61,16 +61,16 @@ type figure struct {
 }
 
 type legend struct {
-	Name string
-	Ink  ink
+	Name  string
+	Color themeColor
 }
 
 type listedFault struct {
-	Kind workload.FaultKind
-	Ink  ink
-	At   string
-	For  string
-	What string
+	Kind  workload.FaultKind
+	Color themeColor
+	At    string
+	For   string
+	What  string
 }
 
 // Page writes the result for people: one page that needs nothing beside it.
@@ -88,7 +88,7 @@ func (x *Result) Page(w io.Writer) error {
 func newPage(x *Result) (*page, error) {
 	p := &page{
 		Result: x, Headline: x.headline(), Facts: x.facts(),
-		CallHead: callHead, Calls: x.callRows(), Groups: x.groups(), Inks: inks(),
+		CallHead: callHead, Calls: x.callRows(), Groups: x.groups(), Colors: themeColors(),
 	}
 	for _, l := range x.promiseGroup().Lines {
 		if l.Bad {
@@ -115,7 +115,7 @@ func newPage(x *Result) (*page, error) {
 			if len(c.lines) == 1 {
 				break // the title says it
 			}
-			fig.Legend = append(fig.Legend, legend{l.name, l.ink})
+			fig.Legend = append(fig.Legend, legend{l.name, l.themeColor})
 		}
 		p.Charts = append(p.Charts, fig)
 	}
@@ -128,7 +128,7 @@ func (p *page) drawFaults() error {
 		return nil
 	}
 	for _, kind := range kindsOf(p.FaultSpans) {
-		p.Kinds = append(p.Kinds, legend{string(kind), inkOf(kind)})
+		p.Kinds = append(p.Kinds, legend{string(kind), colorOf(kind)})
 	}
 	for _, f := range p.FaultSpans[:min(mostListed, len(p.FaultSpans))] {
 		p.Listed = append(p.Listed, f.listed())
@@ -140,7 +140,7 @@ func (p *page) drawFaults() error {
 }
 
 func (f faultSpan) listed() listedFault {
-	l := listedFault{Kind: f.Kind, Ink: inkOf(f.Kind), At: long(f.From), What: f.What}
+	l := listedFault{Kind: f.Kind, Color: colorOf(f.Kind), At: long(f.From), What: f.What}
 	switch {
 	case f.To != nil:
 		l.For = short((*f.To - f.From) * 1e3)

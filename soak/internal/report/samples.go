@@ -64,7 +64,7 @@ type diskSample struct {
 }
 
 // sampleInterval is how long it is to the next sample: most runs are over in a
-// minute, and a day should not have more samples than anybody can draw.
+// minute, and a day should not have more samples than can be drawn.
 func sampleInterval(since time.Duration) time.Duration {
 	switch {
 	case since < time.Minute:

@@ -15,7 +15,7 @@ type standing struct {
 	mounted, retained             int
 	volumes, gone                 int
 	podsPerSecond, callsPerSecond float64
-	// disk is missing if nobody knows it.
+	// disk is missing if it is not known.
 	disk       *Disk
 	pressure   float64
 	faults     []string
