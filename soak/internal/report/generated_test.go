@@ -85,13 +85,13 @@ func generated(length int, faults bool) *Result {
 	}
 	in := func(kind workload.FaultKind, at float64) bool {
 		for _, f := range spans {
-			if f.Kind == kind && at >= f.From && at < f.end(total) {
+			if f.Kind == kind && at >= f.From && (f.To == nil && kind.Lasting() || f.To != nil && at < *f.To) {
 				return true
 			}
 		}
 		return false
 	}
-	var pods, calls, errors, expired, evicted, cpu, broken float64
+	var pods, calls, errors, expired, evicted, cpu float64
 	published := []float64{} // by sample, cumulative
 	for at, step := 0.0, 0.0; at <= total; at += step {
 		step = sampleInterval(time.Duration(at * float64(time.Second))).Seconds()
@@ -121,9 +121,6 @@ func generated(length int, faults bool) *Result {
 		}
 		if in(workload.NoInodes, at) {
 			inodes = 9000
-		}
-		if in(workload.ClockStep, at) {
-			broken++
 		}
 		disk := Disk{FreeBytes: free, TotalBytes: 2 << 30, FreeInodes: inodes, TotalInodes: 400000}
 		s := sample{

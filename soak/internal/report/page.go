@@ -1,153 +1,123 @@
 package report
 
 import (
-	_ "embed"
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
-	"strings"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
-//go:embed page.html
-var pageText string
+// pageFiles are the parts of the page: plain HTML, CSS and ES modules, which nothing builds.
+//
+//go:embed page/page.html page/*.css page/*.js
+var pageFiles embed.FS
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+// scripts are the modules of the page, each after those that it imports. They become one, so no two
+// of them declare the same name.
+var scripts = []string{"scale.js", "strips.js", "chart.js", "main.js"}
 
-// mostListed is how many faults the page lists one by one; the charts show all.
-const mostListed = 300
+var imports = regexp.MustCompile(`(?m)^import .*$`)
 
-// page is what the page says. Whoever opens it must see in a moment whether the
-// run was clean.
-type page struct {
-	*Result
-	Headline string
-	Facts    string
-	// Broken are the promises that were broken.
-	Broken  []line
-	Stories []pageStory
-	More    int
-	// Kinds are those of the faults in the charts, Timeline the drawing of them.
-	Kinds      []legend
-	Timeline   template.HTML
-	Listed     []listedFault
-	MoreListed int
-	Charts     []figure
-	// The tables are those of the terminal.
-	CallHead []string
-	Calls    [][]string
-	Groups   []group
-	Colors   []themeColor
+// pageData is what the page draws. All judgements and sums are made here; the page decides only
+// what a drawing looks like.
+type pageData struct {
+	Headline string `json:"headline"`
+	Facts    string `json:"facts"`
+	// Stories are those that are told, and More is how many there are beside them.
+	Stories []pageStory `json:"stories"`
+	More    int         `json:"more"`
+	// CallHead, Calls and Groups are the tables of the terminal.
+	CallHead []string   `json:"call_head"`
+	Calls    [][]string `json:"calls"`
+	Groups   []group    `json:"groups"`
+	// AtOnce are the kinds of faults in the run that have no length.
+	AtOnce []workload.FaultKind `json:"at_once"`
+	// Run is the result, without the violations: Stories has them.
+	Run Result `json:"run"`
 }
 
 type pageStory struct {
-	story
-	Clock string
-	Text  string
+	violation
+	Clock string `json:"clock"`
 	// Again says how often the same happened again; empty if it did not.
-	Again string
+	Again string `json:"again"`
 }
 
-type figure struct {
-	Title  string
-	Note   string
-	Legend []legend
-	// Limit says that there is a line at the headroom.
-	Limit bool
-	SVG   template.HTML
-}
-
-type legend struct {
-	Name  string
-	Color themeColor
-}
-
-type listedFault struct {
-	Kind  workload.FaultKind
-	Color themeColor
-	At    string
-	For   string
-	What  string
-}
-
-// Page writes the result for people: one page that needs nothing beside it.
+// Page writes the result for people: one page that needs nothing beside it. A text of the run stays
+// text: it is in a block of data, in which no character can end it, and the page makes no HTML of it.
 func (x *Result) Page(w io.Writer) error {
-	p, err := newPage(x)
+	run, err := json.Marshal(newPageData(x)) // "<", ">" and "&" are escaped in there
 	if err != nil {
-		return err
+		return fmt.Errorf("as a page: %w", err)
 	}
-	if err := pageTemplate.Execute(w, p); err != nil {
+	style, err := pageFiles.ReadFile("page/style.css")
+	if err != nil {
+		return fmt.Errorf("as a page: %w", err)
+	}
+	var script bytes.Buffer
+	for _, name := range scripts {
+		text, err := pageFiles.ReadFile("page/" + name)
+		if err != nil {
+			return fmt.Errorf("as a page: %w", err)
+		}
+		script.Write(imports.ReplaceAll(text, nil))
+	}
+	t, err := template.ParseFS(pageFiles, "page/page.html")
+	if err != nil {
+		return fmt.Errorf("as a page: %w", err)
+	}
+	if err := t.Execute(w, struct {
+		Headline, Policy string
+		Verdict          Verdict
+		Seed             uint64
+		Style            template.CSS
+		Script, Run      template.JS
+	}{
+		x.headline(), fmt.Sprintf("default-src 'none'; base-uri 'none'; form-action 'none'; style-src %s; script-src %s",
+			hashOf(style), hashOf(script.Bytes())),
+		x.Verdict, x.Seed, template.CSS(style), template.JS(script.String()), template.JS(run),
+	}); err != nil {
 		return fmt.Errorf("as a page: %w", err)
 	}
 	return nil
 }
 
-func newPage(x *Result) (*page, error) {
-	p := &page{
-		Result: x, Headline: x.headline(), Facts: x.facts(),
-		CallHead: callHead, Calls: x.callRows(), Groups: x.groups(), Colors: themeColors(),
+// hashOf is how a Content-Security-Policy names an inline script or style.
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func newPageData(x *Result) pageData {
+	p := pageData{
+		Headline: x.headline(), Facts: x.facts(), Stories: []pageStory{}, CallHead: callHead, Calls: x.callRows(), Groups: x.groups(),
+		AtOnce: []workload.FaultKind{}, Run: *x,
 	}
-	for _, l := range x.promiseGroup().Lines {
-		if l.Bad {
-			p.Broken = append(p.Broken, l)
-		}
+	if p.Calls == nil {
+		p.Calls = [][]string{}
 	}
+	p.Run.Violations = []violation{}
 	told, more := x.stories()
-	for _, v := range told {
-		p.Stories = append(p.Stories, pageStory{
-			story: v, Clock: v.At.Format(history.Clock), Text: strings.Join(v.Story, "\n"), Again: v.again(),
-		})
+	for _, s := range told {
+		p.Stories = append(p.Stories, pageStory{s.violation, s.At.Format(history.Clock), s.again()})
 	}
 	p.More = more
-	if err := p.drawFaults(); err != nil {
-		return nil, err
-	}
-	for _, c := range x.curves() {
-		drawn, err := c.svg()
-		if err != nil {
-			return nil, err
+	for _, f := range x.FaultSpans {
+		if !f.Kind.Lasting() && !slices.Contains(p.AtOnce, f.Kind) {
+			p.AtOnce = append(p.AtOnce, f.Kind)
 		}
-		fig := figure{Title: c.title, Note: c.note, SVG: drawn, Limit: c.limit != 0}
-		for _, l := range c.lines {
-			if len(c.lines) == 1 {
-				break // the title says it
-			}
-			fig.Legend = append(fig.Legend, legend{l.name, l.themeColor})
-		}
-		p.Charts = append(p.Charts, fig)
 	}
-	return p, nil
-}
-
-// drawFaults fills in what is about the faults of the node.
-func (p *page) drawFaults() error {
-	if len(p.FaultSpans) == 0 {
-		return nil
-	}
-	for _, kind := range kindsOf(p.FaultSpans) {
-		p.Kinds = append(p.Kinds, legend{string(kind), colorOf(kind)})
-	}
-	for _, f := range p.FaultSpans[:min(mostListed, len(p.FaultSpans))] {
-		p.Listed = append(p.Listed, f.listed())
-	}
-	p.MoreListed = len(p.FaultSpans) - len(p.Listed)
-	drawn, err := drawFaults(p.FaultSpans, p.Seconds)
-	p.Timeline = drawn
-	return err
-}
-
-func (f faultSpan) listed() listedFault {
-	l := listedFault{Kind: f.Kind, Color: colorOf(f.Kind), At: long(f.From), What: f.What}
-	switch {
-	case f.To != nil:
-		l.For = short((*f.To - f.From) * 1e3)
-	case f.Kind.Lasting():
-		l.For = "until the end"
-	}
-	return l
+	return p
 }
 
 // facts say in a sentence what the run was.
@@ -156,6 +126,6 @@ func (x *Result) facts() string {
 	if name == "" {
 		name = "without a name"
 	}
-	return fmt.Sprintf("workload %s, %d of %d pods, %d volumes, %d calls in %s, begun at %s", name, x.Summary.Pods, x.Workload.Pods,
-		x.Summary.Volumes, x.Summary.Calls, long(x.Seconds), x.Began.Format(time.RFC3339))
+	return fmt.Sprintf("Katbox soak with seed %d: workload %s, %d of %d pods, %d volumes, %d calls in %s, begun at %s.",
+		x.Seed, name, x.Summary.Pods, x.Workload.Pods, x.Summary.Volumes, x.Summary.Calls, long(x.Seconds), x.Began.Format(time.RFC3339))
 }

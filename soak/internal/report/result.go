@@ -125,9 +125,17 @@ type deadlines struct {
 	LateP50Millis float64 `json:"late_p50_ms"`
 	LateP99Millis float64 `json:"late_p99_ms"`
 	LateMaxMillis float64 `json:"late_max_ms"`
+	// Late counts the volumes by how long that was, in the order of the time.
+	Late []lateVolumes `json:"late"`
 	// LowestPressure is the lowest pressure factor of any sample; missing if
 	// none knows it.
 	LowestPressure *float64 `json:"lowest_pressure,omitempty"`
+}
+
+// lateVolumes counts the volumes whose data went at most so late, and later than in the one before.
+type lateVolumes struct {
+	ToMillis float64 `json:"to_ms"`
+	Volumes  int     `json:"volumes"`
 }
 
 // reading is what people did with retained volumes, through the admin socket.

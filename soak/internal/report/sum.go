@@ -105,7 +105,7 @@ func sumDeadlines(k Kept, samples []sample) deadlines {
 	d := deadlines{
 		Seen: k.Seen, Expired: k.Expired, Evicted: k.Evicted, Removed: k.Removed, Attached: k.Attached, Following: k.Following,
 		LateP50Millis: millis(quantile.Of(late, 0.5)), LateP99Millis: millis(quantile.Of(late, 0.99)),
-		LateMaxMillis: millis(quantile.Of(late, 1)),
+		LateMaxMillis: millis(quantile.Of(late, 1)), Late: byLateness(late),
 	}
 	for _, s := range samples {
 		if s.Disk != nil && (d.LowestPressure == nil || s.Disk.Pressure < *d.LowestPressure) {
@@ -114,6 +114,21 @@ func sumDeadlines(k Kept, samples []sample) deadlines {
 		}
 	}
 	return d
+}
+
+// byLateness divides times in their order at 10, 20, 50, 100 milliseconds and so on, up to the longest.
+func byLateness(late []time.Duration) []lateVolumes {
+	list := []lateVolumes{}
+	for to, n := 10*time.Millisecond, 0; len(late) > 0; n++ {
+		at, _ := slices.BinarySearch(late, to+1)
+		list = append(list, lateVolumes{millis(to), at})
+		late = late[at:]
+		to = to * 2
+		if n%3 == 1 {
+			to += to / 4 // from 2 to 5
+		}
+	}
+	return list
 }
 
 func countPromises(f *history.Findings) []promiseCount {

@@ -36,15 +36,16 @@ func (x *Result) callRows() [][]string {
 
 // group is a part of the summary: lines that belong together.
 type group struct {
-	Title string
-	Lines []line
+	Title string `json:"title"`
+	Lines []line `json:"lines"`
 }
 
 // line is one line of the summary.
 type line struct {
-	Name, Value string
+	Name  string `json:"name"`
+	Value string `json:"value"`
 	// Bad says that the value should not be so.
-	Bad bool
+	Bad bool `json:"bad"`
 }
 
 // groups has everything that is not about single calls.
