@@ -78,11 +78,11 @@ type Outcome struct {
 }
 
 // Order returns the operation that carries out a request which is answered with an R. same compares it with
-// another request of its type. unfinished is why the operation has to go on later; nil when it has not.
+// another request of its type.
 func Order[M interface {
 	messages.Request
 	Send(R, error)
-}, R any](name string, m M, same func(M) bool, run func(context.Context) (value R, unfinished, err error)) *Operation {
+}, R any](name string, m M, same func(M) bool, run func(context.Context) (R, error)) *Operation {
 	return &Operation{
 		Name: name,
 		Same: func(other messages.Request) bool {
@@ -90,8 +90,19 @@ func Order[M interface {
 			return ok && same(o)
 		},
 		Run: func(ctx context.Context) Outcome {
-			value, unfinished, err := run(ctx)
-			return Outcome{Answer: func(caller messages.Request) { caller.(M).Send(value, err) }, Err: err, Unfinished: unfinished}
+			value, err := run(ctx)
+			return Outcome{Answer: func(caller messages.Request) { caller.(M).Send(value, err) }, Err: err}
 		},
 	}
 }
+
+// Change is [Order] for a request that is answered with an error alone.
+func Change[M interface {
+	messages.Request
+	Send(struct{}, error)
+}](name string, m M, same func(M) bool, run func(context.Context) error) *Operation {
+	return Order(name, m, same, func(ctx context.Context) (struct{}, error) { return struct{}{}, run(ctx) })
+}
+
+// Always: two requests of the type ask for the same thing.
+func Always[M any](M) bool { return true }

@@ -41,7 +41,7 @@ func (w *worker) Plan(m messages.Request) *Operation {
 		return nil
 	}
 	w.worked = append(w.worked, work.what)
-	op := Order("work", work, func(o *doWork) bool { return o.what == work.what }, func(ctx context.Context) (string, error, error) {
+	op := Order("work", work, func(o *doWork) bool { return o.what == work.what }, func(ctx context.Context) (string, error) {
 		w.progress.Waits("the end of " + work.what)
 		if work.panics {
 			panic("for the test")
@@ -50,11 +50,13 @@ func (w *worker) Plan(m messages.Request) *Operation {
 		case <-work.until:
 		case <-ctx.Done():
 		}
-		if w.left > 0 {
-			return work.what, errors.New("half done"), nil
-		}
-		return work.what, nil, ctx.Err()
+		return work.what, ctx.Err()
 	})
+	op.Then = func(e *Outcome) {
+		if w.left > 0 {
+			e.Unfinished = errors.New("half done")
+		}
+	}
 	op.Progress = &w.progress
 	op.Behind = func(messages.Request) bool { return w.queued }
 	return op

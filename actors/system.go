@@ -89,6 +89,12 @@ func (s *System) Start(kind Kind, m Metrics, recording *Recording) error {
 	return nil
 }
 
+// Change asks the supervisor for what is answered with an error alone, and waits for the answer.
+func (s *System) Change(ctx context.Context, m messages.Question[struct{}]) error {
+	_, err := Ask(ctx, s.Root, s.Supervisor(), m)
+	return err
+}
+
 // Fail reports that the process cannot go on. The first report counts.
 func (s *System) Fail(err error) {
 	select {

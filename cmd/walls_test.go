@@ -38,7 +38,7 @@ var programs = []wall{
 	// The controller runs on no node. It needs internal/lib/kernel for its socket.
 	{"./katbox-controller", "actors/pools", []string{
 		"cmd/katbox-controller", "actors", "messages", "internal/model", "internal/lib", "internal/link", "internal/controller",
-	}, []string{"actors/ephemeral", "actors/local", "actors/arrays", "messages/local", "internal/lib/kubelet"}, nil},
+	}, []string{"actors/ephemeral", "actors/local", "actors/arrays", "actors/persistent", "messages/local", "internal/lib/kubelet"}, nil},
 	// The plugin is downloaded by each user. It has no typed clients, and nothing of the daemon and the gateway but words.
 	// (protobuf comes with the library that reads durations, 0.4 MB.)
 	{"./kubectl-katbox", "internal/plugin/cluster", []string{
@@ -64,7 +64,7 @@ var rooms = []wall{
 	{"../internal/plugin/...", "internal/plugin/web", []string{"internal/model", "internal/lib", "internal/plugin"}, nil, nil},
 	// The kit knows no kind of volume, and each kind only the kit.
 	{"../actors", "actors", []string{"actors", "messages", "internal/model", "internal/lib"}, []string{
-		"actors/ephemeral", "actors/arrays", "actors/local", "actors/pools", "messages/local", "messages/pools"}, nil},
+		"actors/ephemeral", "actors/arrays", "actors/local", "actors/persistent", "actors/pools", "messages/local", "messages/pools"}, nil},
 }
 
 // TestWalls looks at all that each program, and each room, links.

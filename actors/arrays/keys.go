@@ -1,11 +1,12 @@
 package arrays
 
+import "github.com/katbox/katbox/actors/persistent"
+
 // What has an actor. The kit finds the actor of a request by an ID, which is the kind and a name here, such
 // as volume/pvc-1.
 const (
-	kindVolume = "volume"
-	// kindStats measures a volume, beside what is done to it.
-	kindStats = "stats"
+	kindVolume = persistent.KindVolume
+	kindStats  = persistent.KindStats
 	// kindSession is the session to a target.
 	kindSession = "session"
 	// kindReport writes the status of an attachment.

@@ -54,7 +54,7 @@ func (l *leftovers) look(ctx context.Context) error {
 	}
 	since := map[string]time.Time{}
 	for _, r := range records {
-		if _, there := attach.At(table, stagedAt(r.Path, r.Block)); isNote(r) || there {
+		if _, there := attach.At(table, pools.StagedAt(r.Path, r.Block)); isNote(r) || there {
 			continue
 		}
 		first, known := l.since[r.Volume]

@@ -11,7 +11,7 @@ import (
 )
 
 // expand makes a staged volume as large as it is on its array, and returns the size of its device.
-func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
+func (t *task) Expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
 	r, now, err := t.mountedAt(ctx, e.Path)
 	if err != nil {
 		return 0, err
@@ -39,7 +39,7 @@ func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error)
 	if r.Block || r.ReadOnly || now.staging.ReadOnly {
 		return size, nil
 	}
-	if _, err := t.Disk.Grow(stagedAt(r.Path, false)); err != nil {
+	if _, err := t.Disk.Grow(pools.StagedAt(r.Path, false)); err != nil {
 		return 0, t.failed(err, "grow the file system")
 	}
 	return size, nil
@@ -66,7 +66,7 @@ func (t *task) mountedAt(ctx context.Context, path string) (r staged.Record, now
 }
 
 // stats measures a volume, and says whether it can be used.
-func (t *task) stats(ctx context.Context, path string) (volume.Stats, error) {
+func (t *task) Stats(ctx context.Context, path string) (volume.Stats, error) {
 	r, now, err := t.mountedAt(ctx, path)
 	if err != nil {
 		return volume.Stats{}, err

@@ -12,7 +12,7 @@ import (
 )
 
 // publish gives a staged volume to a pod: a bind mount.
-func (t *task) publish(ctx context.Context, p pools.NodePublication) error {
+func (t *task) Publish(ctx context.Context, p pools.NodePublication) error {
 	r, recorded, known, err := t.find(ctx, p.Staging)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (t *task) publish(ctx context.Context, p pools.NodePublication) error {
 		}
 	}
 	t.progress.Waits(server(r))
-	err = t.Disk.Bind(stagedAt(r.Path, r.Block), p.Target, p.Options, p.ReadOnly)
+	err = t.Disk.Bind(pools.StagedAt(r.Path, r.Block), p.Target, p.Options, p.ReadOnly)
 	if errors.Is(err, attach.ErrNotOurs) {
 		return because(volume.ErrForeignMount, err, "publish volume %s", t.volume)
 	}
@@ -56,7 +56,7 @@ func (t *task) stagedNow(ctx context.Context, r staged.Record, willDo bool) (s t
 	if !willDo || r.Attachment.Protocol != pools.ISCSI {
 		return t.trace(ctx, r)
 	}
-	path := stagedAt(r.Path, r.Block)
+	path := pools.StagedAt(r.Path, r.Block)
 	at, err := t.Look(path)
 	if err != nil {
 		return s, because(volume.ErrUncertain, err, "look what is mounted at %s", path)
@@ -74,7 +74,7 @@ func (t *task) notStaged(p pools.NodePublication) error {
 }
 
 // unpublish takes a volume back from a pod.
-func (t *task) unpublish(ctx context.Context, target string) error {
+func (t *task) Unpublish(ctx context.Context, target string) error {
 	table, err := t.Table()
 	if err != nil {
 		return because(volume.ErrUncertain, err, "read the mount table")

@@ -67,29 +67,24 @@ func (s *session) Stays() bool {
 func (s *session) Plan(m messages.Request) *actors.Operation {
 	switch m := m.(type) {
 	case *messages.UseSession:
-		op := actors.Order("login", m, always, func(ctx context.Context) (struct{}, error, error) {
-			return struct{}{}, nil, s.login(ctx, m.Attachment)
-		})
+		op := actors.Change("login", m, actors.Always, func(ctx context.Context) error { return s.login(ctx, m.Attachment) })
 		op.Behind = others
 		op.Then = s.saw
 		return op
 	case *messages.ReleaseSession:
 		last := len(s.users) == 0
 		same := func(o *messages.ReleaseSession) bool { return o.Volume == m.Volume }
-		op := actors.Order("logout", m, same, func(ctx context.Context) (struct{}, error, error) {
+		op := actors.Change("logout", m, same, func(ctx context.Context) error {
 			if !last {
-				return struct{}{}, nil, nil
+				return nil
 			}
-			return struct{}{}, nil, s.logout(ctx)
+			return s.logout(ctx)
 		})
 		op.Behind = others
 		return op
 	}
 	return nil
 }
-
-// always: two requests of the type ask for the same thing.
-func always[M any](M) bool { return true }
 
 // others wait for their turn.
 func others(messages.Request) bool { return true }

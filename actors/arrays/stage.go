@@ -38,7 +38,7 @@ func sameDevice(a, b staged.Record) bool {
 }
 
 // stage makes a volume ready on the node. The record says so before the first change.
-func (t *task) stage(ctx context.Context, s pools.Staging) error {
+func (t *task) Stage(ctx context.Context, s pools.Staging) error {
 	r := recordOf(s)
 	before, recorded, err := t.load()
 	if err != nil {
@@ -128,7 +128,7 @@ func (t *task) makeWay(ctx context.Context, before, r staged.Record) error {
 func (t *task) there(ctx context.Context, r staged.Record, recorded bool) (traces, error) {
 	if !recorded {
 		// Most volumes come for the first time. Of a disk that is there already the scan will tell.
-		at, err := t.Look(stagedAt(r.Path, r.Block))
+		at, err := t.Look(pools.StagedAt(r.Path, r.Block))
 		if err == nil && !at.Mounted {
 			return traces{}, nil
 		}
@@ -218,7 +218,7 @@ func (t *task) makeReady(ctx context.Context, r *staged.Record) error {
 		return because(volume.ErrUncertain, err, "make the staging directory of volume %s", t.volume)
 	}
 	if r.Block {
-		if err := t.Disk.BindDevice(device.Path, stagedAt(r.Path, true)); err != nil {
+		if err := t.Disk.BindDevice(device.Path, pools.StagedAt(r.Path, true)); err != nil {
 			return t.failed(err, "bind "+device.Path)
 		}
 		return t.verify(ctx, *r, func(at attach.Point) bool { return at.Node == device.Number && !at.Gone })
@@ -250,7 +250,7 @@ func (t *task) isMounted(r staged.Record, device attach.Device) (bool, error) {
 // verify looks once more that what is mounted is the volume. isVolume reports whether something is that was mounted
 // just now, as far as a look at the path can tell.
 func (t *task) verify(ctx context.Context, r staged.Record, isVolume func(attach.Point) bool) error {
-	if at, err := t.Look(stagedAt(r.Path, r.Block)); err == nil && at.Mounted && isVolume(at) {
+	if at, err := t.Look(pools.StagedAt(r.Path, r.Block)); err == nil && at.Mounted && isVolume(at) {
 		return t.finish(r)
 	}
 	now, err := t.trace(ctx, r)

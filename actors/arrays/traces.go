@@ -15,17 +15,6 @@ import (
 	"github.com/katbox/katbox/internal/node/attach/staged"
 )
 
-// deviceFile is the name of the file in the staging directory of a block volume on which its device is bound.
-const deviceFile = "device"
-
-// stagedAt is where a volume that is staged at a path is mounted.
-func stagedAt(path string, block bool) string {
-	if block {
-		return filepath.Join(path, deviceFile)
-	}
-	return filepath.Clean(path)
-}
-
 // traces is what the node shows of a volume.
 type traces struct {
 	// staging is what is mounted where the volume is staged; there: something is.
@@ -49,7 +38,7 @@ func (t *task) trace(ctx context.Context, r staged.Record) (s traces, err error)
 	if err != nil {
 		return s, because(volume.ErrUncertain, err, "read the mount table")
 	}
-	at := stagedAt(r.Path, r.Block)
+	at := pools.StagedAt(r.Path, r.Block)
 	s.staging, s.there = attach.At(table, at)
 	if r.Attachment.Target != "" && r.Serial != "" {
 		if s.devices, err = t.devices(ctx, r, table); err != nil {
@@ -171,7 +160,7 @@ func server(r staged.Record) string {
 // staging returns the mount of a device where it is staged, for one where a pod has it.
 func (t *task) staging(table []attach.Mount, of attach.Mount) (attach.Mount, bool) {
 	for _, m := range table {
-		if isNode(m) && within(m, of) && m.Target != of.Target && filepath.Base(m.Target) == deviceFile && !t.copied(m) {
+		if isNode(m) && within(m, of) && m.Target != of.Target && filepath.Base(m.Target) == pools.DeviceFile && !t.copied(m) {
 			return m, true
 		}
 	}
@@ -190,9 +179,9 @@ func (t *task) find(ctx context.Context, path string) (r staged.Record, recorded
 		return r, false, false, because(volume.ErrUncertain, err, "read the mount table")
 	}
 	r = staged.Record{Volume: t.volume, Path: path, Attachment: pools.Attachment{Volume: t.volume, Node: t.NodeName}}
-	m, ok := attach.At(table, stagedAt(path, false))
+	m, ok := attach.At(table, pools.StagedAt(path, false))
 	if !ok {
-		m, ok = attach.At(table, stagedAt(path, true))
+		m, ok = attach.At(table, pools.StagedAt(path, true))
 		r.Block = ok
 	}
 	switch {

@@ -10,7 +10,7 @@ import (
 )
 
 // unstage undoes all that staging has made, in the reverse order: mount, device, session, record.
-func (t *task) unstage(ctx context.Context, path string) error {
+func (t *task) Unstage(ctx context.Context, path string) error {
 	r, recorded, known, err := t.find(ctx, path)
 	if err != nil || !known {
 		return err
@@ -43,7 +43,7 @@ func (t *task) unstage(ctx context.Context, path string) error {
 
 // clear takes the mount at the staging path away, unless that is something else's.
 func (t *task) clear(r staged.Record, now traces) error {
-	at := stagedAt(r.Path, r.Block)
+	at := pools.StagedAt(r.Path, r.Block)
 	if now.there && !now.foreign {
 		t.progress.Waits(server(r))
 		if err := t.Disk.Unmount(at); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/node/attach"
 	"github.com/katbox/katbox/internal/node/attach/staged"
 )
@@ -257,7 +258,7 @@ func (w *world) leftovers() (left []string) {
 		left = append(left, "record of "+id)
 	}
 	for path := range w.paths {
-		if !strings.HasPrefix(path, "/staging/") || strings.HasSuffix(path, "/"+deviceFile) {
+		if !strings.HasPrefix(path, "/staging/") || strings.HasSuffix(path, "/"+pools.DeviceFile) {
 			left = append(left, "path "+path)
 		}
 	}

@@ -1,14 +1,15 @@
 package local
 
-import "github.com/katbox/katbox/actors"
+import (
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/persistent"
+)
 
 // What has an actor. The kit finds the actor of a request by an ID, which is the kind and a name here, such as
 // volume/pvc-1. Names are unique in a cluster, whatever pool a volume is in.
 const (
-	kindVolume   = "volume"
+	kindVolume   = persistent.KindVolume
 	kindSnapshot = "snapshot"
-	// kindStats measures a volume, beside what is done to it.
-	kindStats = "stats"
 )
 
 // keeperName is the name of the actor that knows the pools.

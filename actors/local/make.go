@@ -20,28 +20,28 @@ const sizeUnit = 1 << 20
 func roundUp(bytes int64) int64 { return (bytes + sizeUnit - 1) / sizeUnit * sizeUnit }
 
 // make makes a volume, unless there is one.
-func (t *task) make(ctx context.Context, pool string, v local.NewVolume) (made local.Volume, unfinished, err error) {
+func (t *task) make(ctx context.Context, pool string, v local.NewVolume) (made local.Volume, err error) {
 	r := local.Record{
 		Name: v.Name, State: local.Making, Size: roundUp(v.Size), Block: v.Block, FSType: v.FSType, Comment: v.Comment, Source: v.Source,
 		Created: time.Now().UTC(),
 	}
 	p, err := t.use(ctx, pool)
 	if err != nil {
-		return made, nil, err
+		return made, err
 	}
 	defer p.Release()
 	if err := possible(p.Describe(), v); err != nil {
-		return made, nil, err
+		return made, err
 	}
 	if r, err = t.like(p, r); err != nil {
-		return made, nil, err
+		return made, err
 	}
-	r, unfinished, err = t.ensure(ctx, p, r)
+	r, err = t.ensure(ctx, p, r)
 	if err != nil {
-		return made, unfinished, err
+		return made, err
 	}
 	made, err = t.describe(ctx, p, r)
-	return made, nil, err
+	return made, err
 }
 
 // possible reports why a pool can have no such volume.
@@ -80,75 +80,74 @@ func (t *task) like(p localmessages.UsableLocal, r local.Record) (local.Record, 
 }
 
 // snapshot makes a snapshot of a volume, unless there is one.
-func (t *task) snapshot(ctx context.Context, pool, of string) (s local.Snapshot, unfinished, err error) {
+func (t *task) snapshot(ctx context.Context, pool, of string) (s local.Snapshot, err error) {
 	p, err := t.use(ctx, pool)
 	if err != nil {
-		return s, nil, err
+		return s, err
 	}
 	defer p.Release()
 	if !p.Describe().Copies {
-		return s, nil, problemf(volume.ErrInvalid, "snapshot %s cannot be made: the pool %s (%s on %s) makes no copies", t.volume, pool,
+		return s, problemf(volume.ErrInvalid, "snapshot %s cannot be made: the pool %s (%s on %s) makes no copies", t.volume, pool,
 			p.Describe().Backend, p.Describe().FSType)
 	}
 	r, known, err := t.load(p)
 	if err != nil {
-		return s, nil, err
+		return s, err
 	}
 	if !known {
 		origin, err := p.Load(of)
 		switch {
 		case isNotFound(err):
-			return s, nil, problemf(volume.ErrNotFound, "snapshot %s cannot be made: pool %s has no volume %s", t.volume, pool, of)
+			return s, problemf(volume.ErrNotFound, "snapshot %s cannot be made: pool %s has no volume %s", t.volume, pool, of)
 		case err != nil:
-			return s, nil, t.failed(err, "read the record of volume "+of)
+			return s, t.failed(err, "read the record of volume "+of)
 		}
 		r = local.Record{
 			Name: t.volume, State: local.Making, Of: of, Size: origin.Size, Block: origin.Block, FSType: origin.FSType, Created: time.Now().UTC(),
 		}
 	}
-	if r, unfinished, err = t.ensure(ctx, p, r); err != nil {
-		return s, unfinished, err
+	if r, err = t.ensure(ctx, p, r); err != nil {
+		return s, err
 	}
-	return snapshotOf(pool, r), nil, nil
+	return snapshotOf(pool, r), nil
 }
 
 // ensure makes what a record says, unless it is there. It returns the record of what is there.
-func (t *task) ensure(ctx context.Context, p localmessages.UsableLocal, r local.Record) (is local.Record, unfinished, err error) {
+func (t *task) ensure(ctx context.Context, p localmessages.UsableLocal, r local.Record) (is local.Record, err error) {
 	before, known, err := t.load(p)
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
 	if known && before.State == local.Deleting { // by an earlier run
 		if err := t.bury(ctx, p, before); err != nil {
-			return r, err, err
+			return r, t.later(err, err)
 		}
 		known = false
 	}
 	switch {
 	case known && before.IsSnapshot() != r.IsSnapshot():
-		return r, nil, problemf(volume.ErrConflict, "%s: pool %s has a volume or a snapshot of this name already", t.text, p.UUID)
+		return r, problemf(volume.ErrConflict, "%s: pool %s has a volume or a snapshot of this name already", t.text, p.UUID)
 	case known && before.State == local.Ready:
-		return before, nil, nil
+		return before, nil
 	case known:
 		return t.fill(ctx, p, before)
 	}
 	if err := t.reserve(ctx, p, r); err != nil {
-		return r, nil, err
+		return r, err
 	}
 	err = t.save(p, r)
 	switch {
 	case errors.Is(err, local.ErrUnwritable): // nothing has begun, and nothing can be undone
 		t.gone(p)
-		return r, nil, err
+		return r, err
 	case err != nil: // it may be there all the same
-		unfinished, err := t.abandon(ctx, p, r, err)
-		return r, unfinished, err
+		return r, t.abandon(ctx, p, r, err)
 	}
 	return t.fill(ctx, p, r)
 }
 
 // fill makes the data of what is recorded.
-func (t *task) fill(ctx context.Context, p localmessages.UsableLocal, r local.Record) (is local.Record, unfinished, err error) {
+func (t *task) fill(ctx context.Context, p localmessages.UsableLocal, r local.Record) (is local.Record, err error) {
 	if r.Source != (local.Source{}) || r.IsSnapshot() {
 		t.progress.Waits("the copy of " + r.Source.Snapshot + r.Source.Volume + r.Of)
 	}
@@ -156,18 +155,17 @@ func (t *task) fill(ctx context.Context, p localmessages.UsableLocal, r local.Re
 	switch {
 	case err == nil:
 	case ctx.Err() != nil: // it goes on after the next start
-		return r, err, t.failed(err, "make it")
+		return r, t.later(err, t.failed(err, "make it"))
 	case errors.Is(err, volume.ErrUnavailable): // it goes on once the disk is back
-		return r, nil, t.failed(err, "make it")
+		return r, t.failed(err, "make it")
 	default:
-		unfinished, err := t.abandon(ctx, p, r, t.notMade(err))
-		return r, unfinished, err
+		return r, t.abandon(ctx, p, r, t.notMade(err))
 	}
 	r.State = local.Ready
 	if err := t.save(p, r); err != nil {
-		return r, err, err
+		return r, t.later(err, err)
 	}
-	return r, nil, nil
+	return r, nil
 }
 
 // notMade is the error of what could not be made, once nothing is left of that: it may be made on another disk.
@@ -179,52 +177,58 @@ func (t *task) notMade(err error) error {
 	return why
 }
 
+// later notes why the operation has to go on later, and returns its error.
+func (t *task) later(why, err error) error {
+	t.unfinished = why
+	return err
+}
+
 // abandon leaves nothing of what could not be made.
-func (t *task) abandon(ctx context.Context, p localmessages.UsableLocal, r local.Record, why error) (unfinished, err error) {
+func (t *task) abandon(ctx context.Context, p localmessages.UsableLocal, r local.Record, why error) error {
 	r.State = local.Deleting
 	t.settle(p, r)
 	_ = p.Save(r) // on a full disk it may be impossible; then the next run tries to make it once more
 	if err := t.bury(ctx, p, r); err != nil {
-		return err, because(volume.ErrUncertain, errors.Join(why, err), "%s was not made, and that is not undone yet", t.text)
+		return t.later(err, because(volume.ErrUncertain, errors.Join(why, err), "%s was not made, and that is not undone yet", t.text))
 	}
-	return nil, why
+	return why
 }
 
 // delete deletes a volume or a snapshot that nothing uses.
-func (t *task) delete(ctx context.Context, pool string, snapshot bool) (unfinished, err error) {
+func (t *task) delete(ctx context.Context, pool string, snapshot bool) error {
 	p, err := t.use(ctx, pool)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer p.Release()
 	r, known, err := t.load(p)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case !known:
 		t.gone(p)
-		return nil, nil
+		return nil
 	case r.IsSnapshot() != snapshot:
-		return nil, problemf(volume.ErrConflict, "%s was not deleted: pool %s has something else of this name", t.text, pool)
+		return problemf(volume.ErrConflict, "%s was not deleted: pool %s has something else of this name", t.text, pool)
 	}
 	if r.State != local.Deleting {
 		if _, err := actors.Ask(ctx, t.Root, t.keeper, &localmessages.ClaimLocal{Pool: pool, Name: t.volume}); err != nil {
-			return nil, err
+			return err
 		}
 		before := r
 		r.State = local.Deleting
 		if err := t.unused(p, "deleted"); err != nil {
 			t.settle(p, before)
-			return nil, err
+			return err
 		}
 		if err := t.save(p, r); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := t.bury(ctx, p, r); err != nil {
-		return err, err
+		return t.later(err, err)
 	}
-	return nil, nil
+	return nil
 }
 
 // bury moves the data of what is recorded as being deleted to the trash, and forgets it.
@@ -275,8 +279,8 @@ func (t *task) finish(ctx context.Context, pool string) error {
 		t.gone(p)
 		return nil
 	case r.State == local.Making:
-		_, unfinished, _ := t.fill(ctx, p, r)
-		return unfinished
+		_, _ = t.fill(ctx, p, r)
+		return t.unfinished
 	case r.State == local.Deleting:
 		return t.bury(ctx, p, r)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/persistent"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -15,7 +16,7 @@ import (
 
 // Node is the front of the actors: it starts them, asks them, stops them. It is [local.Pools] for the controller.
 type Node struct {
-	*actors.System
+	persistent.Front
 	env    *environment
 	cancel context.CancelFunc
 }
@@ -34,7 +35,7 @@ func Start(cfg Config) (*Node, error) {
 		cancel()
 		return nil, err
 	}
-	return &Node{System: system, env: env, cancel: cancel}, nil
+	return &Node{Front: persistent.Front{System: system}, env: env, cancel: cancel}, nil
 }
 
 // Stop lets running operations end, then ends the actors. What is staged stays. It is to be called once, after the
@@ -235,7 +236,7 @@ func (n *Node) CreateVolume(ctx context.Context, pool string, v local.NewVolume)
 	case v.Source.Snapshot != "" && v.Source.Volume != "":
 		return made, volume.Invalid("source", "of volume "+v.Name+" is both a snapshot and a volume")
 	}
-	return actors.Ask(ctx, n.Root, n.Supervisor(), &localmessages.MakeLocal{Routing: routing(ctx, kindVolume, v.Name), Pool: pool, New: v})
+	return actors.Ask(ctx, n.Root, n.Supervisor(), &localmessages.MakeLocal{Routing: messages.RoutingTo(ctx, kindVolume, v.Name), Pool: pool, New: v})
 }
 
 // GrowVolume makes a volume at least as large as said.
@@ -244,7 +245,7 @@ func (n *Node) GrowVolume(ctx context.Context, pool, name string, bytes int64) (
 		return grown, err
 	}
 	return actors.Ask(ctx, n.Root, n.Supervisor(),
-		&localmessages.GrowLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name, Bytes: bytes})
+		&localmessages.GrowLocal{Routing: messages.RoutingTo(ctx, kindVolume, name), Pool: pool, Name: name, Bytes: bytes})
 }
 
 // CommentVolume changes a volume's comment.
@@ -253,7 +254,7 @@ func (n *Node) CommentVolume(ctx context.Context, pool, name, comment string) (v
 		return v, err
 	}
 	return actors.Ask(ctx, n.Root, n.Supervisor(),
-		&localmessages.CommentLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name, Comment: comment})
+		&localmessages.CommentLocal{Routing: messages.RoutingTo(ctx, kindVolume, name), Pool: pool, Name: name, Comment: comment})
 }
 
 // DeleteVolume deletes a volume that is not in use and has no snapshots.
@@ -261,7 +262,7 @@ func (n *Node) DeleteVolume(ctx context.Context, pool, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return ask(ctx, n, &localmessages.DeleteLocal{Routing: routing(ctx, kindVolume, name), Pool: pool, Name: name})
+	return n.Change(ctx, &localmessages.DeleteLocal{Routing: messages.RoutingTo(ctx, kindVolume, name), Pool: pool, Name: name})
 }
 
 // CreateSnapshot takes a snapshot of a volume, unless there is one with its name.
@@ -270,7 +271,7 @@ func (n *Node) CreateSnapshot(ctx context.Context, pool, name, of string) (s loc
 		return s, err
 	}
 	return actors.Ask(ctx, n.Root, n.Supervisor(),
-		&localmessages.SnapshotLocal{Routing: routing(ctx, kindSnapshot, name), Pool: pool, Name: name, Of: of})
+		&localmessages.SnapshotLocal{Routing: messages.RoutingTo(ctx, kindSnapshot, name), Pool: pool, Name: name, Of: of})
 }
 
 // DeleteSnapshot deletes a snapshot that nothing is being made of.
@@ -278,48 +279,7 @@ func (n *Node) DeleteSnapshot(ctx context.Context, pool, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return ask(ctx, n, &localmessages.DeleteLocal{Routing: routing(ctx, kindSnapshot, name), Pool: pool, Name: name, Snapshot: true})
-}
-
-// Stage makes a volume ready on the node. A retained one is ready for nobody.
-func (n *Node) Stage(ctx context.Context, s pools.Staging) error {
-	return ask(ctx, n, &messages.StageVolume{Routing: routing(ctx, kindVolume, s.Volume), Staging: s})
-}
-
-// Unstage undoes Stage. It refuses with [volume.ErrBusy] while the volume is published.
-func (n *Node) Unstage(ctx context.Context, id, path string) error {
-	return ask(ctx, n, &messages.UnstageVolume{Routing: routing(ctx, kindVolume, id), Volume: id, Path: path})
-}
-
-// Publish gives a staged volume to a pod.
-func (n *Node) Publish(ctx context.Context, p pools.NodePublication) error {
-	return ask(ctx, n, &messages.PublishStaged{Routing: routing(ctx, kindVolume, p.Volume), Publication: p})
-}
-
-// Unpublish takes a volume back from a pod.
-func (n *Node) Unpublish(ctx context.Context, id, target string) error {
-	return ask(ctx, n, &messages.UnpublishStaged{Routing: routing(ctx, kindVolume, id), Volume: id, Target: target})
-}
-
-// Expand completes the growth of a volume, and returns its size in bytes.
-func (n *Node) Expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
-	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.ExpandStaged{Routing: routing(ctx, kindVolume, e.Volume), Expansion: e})
-}
-
-// Stats measures a volume that is staged or published at a path, and says whether it can be used.
-func (n *Node) Stats(ctx context.Context, id, path string) (volume.Stats, error) {
-	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.StagedStats{Routing: routing(ctx, kindStats, id), Volume: id, Path: path})
-}
-
-func ask(ctx context.Context, n *Node, m messages.Question[struct{}]) error {
-	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), m)
-	return err
-}
-
-// routing addresses a request.
-func routing(ctx context.Context, kind, name string) messages.Routing {
-	deadline, _ := ctx.Deadline()
-	return messages.Routing{ID: messages.KeyOf(kind, name), Deadline: deadline}
+	return n.Change(ctx, &localmessages.DeleteLocal{Routing: messages.RoutingTo(ctx, kindSnapshot, name), Pool: pool, Name: name, Snapshot: true})
 }
 
 // checkName refuses what is no name of a volume or a snapshot, before it reaches a path.

@@ -13,17 +13,6 @@ import (
 	"github.com/katbox/katbox/internal/node/attach"
 )
 
-// deviceFile is the name of the file in the staging directory of a block volume on which its device is bound.
-const deviceFile = "device"
-
-// stagedAt is where a volume that is staged at a path is mounted.
-func stagedAt(path string, block bool) string {
-	if block {
-		return filepath.Join(path, deviceFile)
-	}
-	return filepath.Clean(path)
-}
-
 // table reads the mount table, without the copies below the host's root.
 func (e *environment) table() ([]attach.Mount, error) {
 	all, err := e.Machine.Table()
@@ -38,7 +27,7 @@ func (e *environment) table() ([]attach.Mount, error) {
 }
 
 // stage makes a volume ready for the pods of the node.
-func (t *task) stage(ctx context.Context, s pools.Staging) error {
+func (t *task) Stage(ctx context.Context, s pools.Staging) error {
 	p, err := t.use(ctx, s.Pool)
 	if err != nil {
 		return err
@@ -104,12 +93,12 @@ func (t *task) undo(ctx context.Context, p interface {
 }
 
 // unstage undoes stage. It needs no disk.
-func (t *task) unstage(ctx context.Context, path string) error {
+func (t *task) Unstage(ctx context.Context, path string) error {
 	table, err := t.table()
 	if err != nil {
 		return err
 	}
-	for _, at := range []string{stagedAt(path, true), stagedAt(path, false)} {
+	for _, at := range []string{pools.StagedAt(path, true), pools.StagedAt(path, false)} {
 		if m, there := attach.At(table, at); there {
 			if !t.mayEnd(m) {
 				return t.foreign(m)
@@ -117,7 +106,7 @@ func (t *task) unstage(ctx context.Context, path string) error {
 		}
 	}
 	for _, m := range t.named(table) {
-		if m.Target != stagedAt(path, true) && m.Target != stagedAt(path, false) {
+		if m.Target != pools.StagedAt(path, true) && m.Target != pools.StagedAt(path, false) {
 			return problemf(volume.ErrBusy, "volume %s is still published at %s", t.volume, m.Target)
 		}
 	}
@@ -140,12 +129,12 @@ func (t *task) foreign(m attach.Mount) error {
 }
 
 // publish gives a staged volume to a pod. It needs no disk: what is staged is in the mount table.
-func (t *task) publish(p pools.NodePublication) error {
+func (t *task) Publish(_ context.Context, p pools.NodePublication) error {
 	table, err := t.table()
 	if err != nil {
 		return err
 	}
-	from := stagedAt(p.Staging, p.Block)
+	from := pools.StagedAt(p.Staging, p.Block)
 	m, there := attach.At(table, from)
 	if there && t.Machine.Lost(m) {
 		return problemf(volume.ErrUnavailable, "%s", t.lost())
@@ -177,7 +166,7 @@ func (t *task) lost() string {
 }
 
 // unpublish takes a volume back from a pod. It needs no disk.
-func (t *task) unpublish(target string) error {
+func (t *task) Unpublish(_ context.Context, target string) error {
 	table, err := t.table()
 	if err != nil {
 		return err
@@ -198,7 +187,7 @@ func (t *task) unpublish(target string) error {
 
 // expand completes a growth: the volume is as large as its record says already, unless that was refused, or a crash
 // came between.
-func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
+func (t *task) Expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
 	switch lost, err := t.mountedAt(e.Path); {
 	case err != nil:
 		return 0, err
@@ -231,7 +220,7 @@ func (t *task) mountedAt(path string) (lost bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, at := range []string{stagedAt(path, false), stagedAt(path, true)} {
+	for _, at := range []string{pools.StagedAt(path, false), pools.StagedAt(path, true)} {
 		if m, there := attach.At(table, at); there {
 			if name, ok := t.nameOf(m); ok && name == t.volume {
 				return false, nil
@@ -246,7 +235,7 @@ func (t *task) mountedAt(path string) (lost bool, err error) {
 }
 
 // stats measures a volume, and says whether it can be used.
-func (t *task) stats(ctx context.Context, path string) (volume.Stats, error) {
+func (t *task) Stats(ctx context.Context, path string) (volume.Stats, error) {
 	lost, err := t.mountedAt(path)
 	switch {
 	case err != nil:

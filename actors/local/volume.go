@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/persistent"
 	"github.com/katbox/katbox/internal/model/local"
-	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/attach"
 	"github.com/katbox/katbox/messages"
@@ -42,103 +42,54 @@ func (s *subject) Rest() *actors.Operation {
 	}, Behind: anything, Progress: &t.progress}
 }
 
-// Plan returns the operation that a request asks for.
+// Plan returns the operation that a request asks for. Others wait behind one that takes no longer than the disk needs for an
+// entry of a directory. What meets the making of a volume is refused instead, which may copy much.
 func (s *subject) Plan(m messages.Request) *actors.Operation {
+	t := s.task()
+	op := s.plan(m, t)
+	if op == nil {
+		return nil
+	}
+	op.Progress = &t.progress
+	op.Then = func(e *actors.Outcome) {
+		if t.unfinished != nil {
+			e.Unfinished = t.unfinished
+		}
+	}
+	switch m.(type) {
+	case *localmessages.MakeLocal, *localmessages.SnapshotLocal:
+	default:
+		op.Behind = anything
+	}
+	return op
+}
+
+func (s *subject) plan(m messages.Request, t *task) *actors.Operation {
 	switch m := m.(type) {
 	case *localmessages.MakeLocal:
 		s.unfinished = m.Pool
 		same := func(o *localmessages.MakeLocal) bool { return o.Pool == m.Pool && o.New == m.New }
-		return order(s, "make", m, same, func(ctx context.Context, t *task) (local.Volume, error, error) { return t.make(ctx, m.Pool, m.New) })
+		return actors.Order("make", m, same, func(ctx context.Context) (local.Volume, error) { return t.make(ctx, m.Pool, m.New) })
 	case *localmessages.SnapshotLocal:
 		s.unfinished = m.Pool
 		same := func(o *localmessages.SnapshotLocal) bool { return o.Pool == m.Pool && o.Of == m.Of }
-		return order(s, "snapshot", m, same, func(ctx context.Context, t *task) (local.Snapshot, error, error) {
-			return t.snapshot(ctx, m.Pool, m.Of)
-		})
+		return actors.Order("snapshot", m, same, func(ctx context.Context) (local.Snapshot, error) { return t.snapshot(ctx, m.Pool, m.Of) })
 	case *localmessages.DeleteLocal:
 		s.unfinished = m.Pool
 		same := func(o *localmessages.DeleteLocal) bool { return o.Pool == m.Pool }
-		op := order(s, "delete", m, same, func(ctx context.Context, t *task) (struct{}, error, error) {
-			unfinished, err := t.delete(ctx, m.Pool, m.Snapshot)
-			return struct{}{}, unfinished, err
-		})
-		op.Behind = anything
-		return op
+		return actors.Change("delete", m, same, func(ctx context.Context) error { return t.delete(ctx, m.Pool, m.Snapshot) })
 	case *localmessages.GrowLocal:
 		same := func(o *localmessages.GrowLocal) bool { return o.Pool == m.Pool && o.Bytes == m.Bytes }
-		return simple(s, "grow", m, same, func(ctx context.Context, t *task) (local.Volume, error) { return t.grow(ctx, m.Pool, m.Bytes) })
+		return actors.Order("grow", m, same, func(ctx context.Context) (local.Volume, error) { return t.grow(ctx, m.Pool, m.Bytes) })
 	case *localmessages.CommentLocal:
 		same := func(o *localmessages.CommentLocal) bool { return o.Pool == m.Pool && o.Comment == m.Comment }
-		return simple(s, "comment", m, same, func(ctx context.Context, t *task) (local.Volume, error) {
-			return t.comment(ctx, m.Pool, m.Comment)
-		})
-	case *messages.StageVolume:
-		same := func(o *messages.StageVolume) bool { return sameStaging(o.Staging, m.Staging) }
-		return simple(s, "stage", m, same, nothing(func(ctx context.Context, t *task) error { return t.stage(ctx, m.Staging) }))
-	case *messages.UnstageVolume:
-		same := func(o *messages.UnstageVolume) bool { return o.Path == m.Path }
-		return simple(s, "unstage", m, same, nothing(func(ctx context.Context, t *task) error { return t.unstage(ctx, m.Path) }))
-	case *messages.PublishStaged:
-		same := func(o *messages.PublishStaged) bool { return samePublication(o.Publication, m.Publication) }
-		return simple(s, "publish", m, same, nothing(func(_ context.Context, t *task) error { return t.publish(m.Publication) }))
-	case *messages.UnpublishStaged:
-		same := func(o *messages.UnpublishStaged) bool { return o.Target == m.Target }
-		return simple(s, "unpublish", m, same, nothing(func(_ context.Context, t *task) error { return t.unpublish(m.Target) }))
-	case *messages.ExpandStaged:
-		same := func(o *messages.ExpandStaged) bool { return o.Expansion == m.Expansion }
-		return simple(s, "expand", m, same, func(ctx context.Context, t *task) (int64, error) { return t.expand(ctx, m.Expansion) })
-	case *messages.StagedStats:
-		same := func(o *messages.StagedStats) bool { return o.Path == m.Path }
-		return simple(s, "stats", m, same, func(ctx context.Context, t *task) (volume.Stats, error) { return t.stats(ctx, m.Path) })
+		return actors.Order("comment", m, same, func(ctx context.Context) (local.Volume, error) { return t.comment(ctx, m.Pool, m.Comment) })
 	}
-	return nil
+	return persistent.Plan(m, t)
 }
 
-// anything waits for its turn behind an operation that takes no longer than the disk needs for an entry of a directory.
-// What meets the making of a volume is refused instead, which may copy much.
+// anything waits for its turn.
 func anything(messages.Request) bool { return true }
-
-// order makes an operation of a request. same compares it with another request of its type.
-func order[M interface {
-	messages.Request
-	Send(R, error)
-}, R any](
-	s *subject, name string, m M, same func(M) bool, run func(context.Context, *task) (value R, unfinished, err error),
-) *actors.Operation {
-	t := s.task()
-	op := actors.Order(name, m, same, func(ctx context.Context) (R, error, error) { return run(ctx, t) })
-	op.Progress = &t.progress
-	return op
-}
-
-// simple is order for what leaves nothing unfinished, and is soon over.
-func simple[M interface {
-	messages.Request
-	Send(R, error)
-}, R any](s *subject, name string, m M, same func(M) bool, run func(context.Context, *task) (R, error)) *actors.Operation {
-	op := order(s, name, m, same, func(ctx context.Context, t *task) (R, error, error) {
-		value, err := run(ctx, t)
-		return value, nil, err
-	})
-	op.Behind = anything
-	return op
-}
-
-// nothing is for what has no answer but an error.
-func nothing(run func(context.Context, *task) error) func(context.Context, *task) (struct{}, error) {
-	return func(ctx context.Context, t *task) (struct{}, error) { return struct{}{}, run(ctx, t) }
-}
-
-func sameStaging(a, b pools.Staging) bool {
-	options := slices.Equal(a.Options, b.Options)
-	return options && a.Pool == b.Pool && a.Path == b.Path && a.Block == b.Block && a.FSType == b.FSType && a.ReadOnly == b.ReadOnly
-}
-
-func samePublication(a, b pools.NodePublication) bool {
-	options := slices.Equal(a.Options, b.Options)
-	return options && a.Staging == b.Staging && a.Target == b.Target && a.Block == b.Block && a.ReadOnly == b.ReadOnly &&
-		a.OneTarget == b.OneTarget
-}
 
 func (s *subject) task() *task {
 	return &task{environment: s.environment, volume: s.volume, text: s.text()}
@@ -150,6 +101,8 @@ type task struct {
 	// volume is the name of the volume or the snapshot, text names it in errors.
 	volume, text string
 	progress     actors.Progress
+	// unfinished is why the operation has to go on later; nil when it has not.
+	unfinished error
 }
 
 // use returns the directory of a pool, or of the one that has the volume where pool is empty.

@@ -378,7 +378,7 @@ func (d *dir) Stage(_ context.Context, r local.Record, path string, _ []string, 
 		if !d.paths[path] {
 			d.forbid("%s is staged at %s, which is not there", r.Name, path)
 		}
-		return d.mount(r.Name, stagedAt(path, r.Block), readOnly)
+		return d.mount(r.Name, pools.StagedAt(path, r.Block), readOnly)
 	})
 }
 
@@ -495,7 +495,7 @@ func (w *world) lose(name string) {
 func (d *daemon) Unstage(_ context.Context, name, path string) error {
 	return d.change("unstage", name, func() error {
 		d.unmount(path)
-		d.unmount(filepath.Join(path, deviceFile))
+		d.unmount(filepath.Join(path, pools.DeviceFile))
 		return nil
 	})
 }

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -160,7 +160,7 @@ func afterlifeScenarios() []scenario {
 				return nil
 			}
 			_, err := actors.Ask(w.ctx, w.Root, w.Supervisor(), &poolmessages.EndRetained{
-				Routing: env.RoutingTo(w.ctx, rules.KindVolume, id), Name: id, Since: v.Status.RetainedSince.Time, Lifespan: 24 * time.Hour,
+				Routing: messages.RoutingTo(w.ctx, rules.KindVolume, id), Name: id, Since: v.Status.RetainedSince.Time, Lifespan: 24 * time.Hour,
 				Reason: pools.Expired, Why: "a test",
 			})
 			return err

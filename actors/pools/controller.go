@@ -16,6 +16,7 @@ import (
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -89,13 +90,13 @@ func (c *Controller) Listed() { c.Root.Send(c.Supervisor(), &poolmessages.Listed
 func (c *Controller) CreateVolume(ctx context.Context, v pools.NewVolume) (pools.Volume, error) {
 	v.Kind = cmp.Or(c.kind, v.Kind)
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.CreateVolume{Routing: env.RoutingTo(ctx, rules.KindVolume, pools.VolumeName(v.Name)), New: v})
+		&poolmessages.CreateVolume{Routing: messages.RoutingTo(ctx, rules.KindVolume, pools.VolumeName(v.Name)), New: v})
 }
 
 // DeleteVolume deletes a volume. One that does not exist is deleted.
 func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
 	_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.RemoveVolume{Routing: env.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind})
+		&poolmessages.RemoveVolume{Routing: messages.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind})
 	return err
 }
 
@@ -103,13 +104,13 @@ func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
 // One that Katbox has not made grows too: its claim asks for that.
 func (c *Controller) GrowVolume(ctx context.Context, id string, required, limit int64) (pools.Volume, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.GrowVolume{Routing: env.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind, Required: required, Limit: limit})
+		&poolmessages.GrowVolume{Routing: messages.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind, Required: required, Limit: limit})
 }
 
 // Attach attaches a volume to a node.
 func (c *Controller) Attach(ctx context.Context, a pools.NewAttachment) (pools.Attachment, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.AttachVolume{Routing: env.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(a.Volume, a.Node)), New: a,
+		&poolmessages.AttachVolume{Routing: messages.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(a.Volume, a.Node)), New: a,
 			Kind: c.kind})
 }
 
@@ -118,7 +119,7 @@ func (c *Controller) Attach(ctx context.Context, a pools.NewAttachment) (pools.A
 func (c *Controller) Detach(ctx context.Context, id, node string) error {
 	if node != "" {
 		_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-			&poolmessages.DetachVolume{Routing: env.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node})
+			&poolmessages.DetachVolume{Routing: messages.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node})
 		return err
 	}
 	v, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.FindVolume{Name: id, Kind: c.kind})
@@ -135,14 +136,14 @@ func (c *Controller) Detach(ctx context.Context, id, node string) error {
 // CreateSnapshot takes a snapshot of a volume, unless it has one of that name already.
 func (c *Controller) CreateSnapshot(ctx context.Context, name, id string) (pools.Snapshot, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.TakeSnapshot{Routing: env.RoutingTo(ctx, rules.KindSnapshot, pools.SnapshotName(name)), Name: name, Volume: id,
+		&poolmessages.TakeSnapshot{Routing: messages.RoutingTo(ctx, rules.KindSnapshot, pools.SnapshotName(name)), Name: name, Volume: id,
 			Kind: c.kind})
 }
 
 // DeleteSnapshot deletes a snapshot. One that does not exist is deleted.
 func (c *Controller) DeleteSnapshot(ctx context.Context, id string) error {
 	_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.RemoveSnapshot{Routing: env.RoutingTo(ctx, rules.KindSnapshot, id), Name: id, Kind: c.kind})
+		&poolmessages.RemoveSnapshot{Routing: messages.RoutingTo(ctx, rules.KindSnapshot, id), Name: id, Kind: c.kind})
 	return err
 }
 

@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -40,7 +40,7 @@ func TestPersonKeepsAVolumeAtTheLastMoment(t *testing.T) {
 		h.keepLonger("a", 48*time.Hour)
 		synctest.Wait()
 		_, err := actors.Ask(h.Context(), h.controller.Root, h.controller.Supervisor(), &poolmessages.EndRetained{
-			Routing: env.RoutingTo(h.Context(), rules.KindVolume, "a"), Name: "a", Since: since, Lifespan: 24 * time.Hour, Reason: pools.Expired,
+			Routing: messages.RoutingTo(h.Context(), rules.KindVolume, "a"), Name: "a", Since: since, Lifespan: 24 * time.Hour, Reason: pools.Expired,
 			Why: "a test",
 		})
 		if err == nil {

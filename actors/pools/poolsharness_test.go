@@ -265,7 +265,7 @@ func ask[R any](h *testPools, q messages.Question[R]) (R, error) {
 
 func (h *testPools) use(pool string) (poolmessages.UsablePool, error) {
 	h.Helper()
-	return ask(h, &poolmessages.UsePool{Routing: env.RoutingTo(context.Background(), rules.KindPool, pool), Pool: pool})
+	return ask(h, &poolmessages.UsePool{Routing: messages.RoutingTo(context.Background(), rules.KindPool, pool), Pool: pool})
 }
 
 // testArray is an array that a test can let fail.

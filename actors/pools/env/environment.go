@@ -159,7 +159,7 @@ func (e *Environment) NoteGone(kind, name string) {
 // UsePool returns the pool, to change something on its array. The error is [volume.ErrUnavailable] while
 // that cannot be done, and says why.
 func (e *Environment) UsePool(ctx context.Context, name string) (poolmessages.UsablePool, error) {
-	return actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.UsePool{Routing: RoutingTo(ctx, rules.KindPool, name), Pool: name})
+	return actors.Ask(ctx, e.Root, e.Supervisor(), &poolmessages.UsePool{Routing: messages.RoutingTo(ctx, rules.KindPool, name), Pool: name})
 }
 
 // Doubt has the array of a pool asked how it is, because a call of it failed in this way.
@@ -177,12 +177,6 @@ func (e *Environment) Reserve(ctx context.Context, m poolmessages.ReservePool) (
 // Release gives back what was reserved for a volume, which was made or will not be.
 func (e *Environment) Release(name string, made bool) {
 	e.Root.Send(e.Single(poolmessages.ClassesName), &poolmessages.ReleasePool{Volume: name, Made: made})
-}
-
-// RoutingTo addresses a request.
-func RoutingTo(ctx context.Context, kind, name string) messages.Routing {
-	deadline, _ := ctx.Deadline()
-	return messages.Routing{ID: messages.KeyOf(kind, name), Deadline: deadline}
 }
 
 // UUIDOf returns the UUID of a pool on a node; empty for another one.

@@ -12,48 +12,50 @@ import (
 
 // Plan returns the operation that a request asks for; nil for one that is none of this kind.
 func (s *subject) Plan(m messages.Request) *actors.Operation {
+	t := s.task()
+	op := t.plan(m)
+	if op != nil {
+		op.Then = func(e *actors.Outcome) {
+			if t.unfinished != nil {
+				e.Unfinished = t.unfinished
+			}
+		}
+	}
+	return op
+}
+
+func (t *task) plan(m messages.Request) *actors.Operation {
 	switch m := m.(type) {
 	case *poolmessages.CreateVolume:
 		same := func(o *poolmessages.CreateVolume) bool { return sameVolume(o.New, m.New) }
-		return order(s, "create", m, same, func(ctx context.Context, t *task) (pools.Volume, error) { return t.createVolume(ctx, m.New) })
+		return actors.Order("create", m, same, func(ctx context.Context) (pools.Volume, error) { return t.createVolume(ctx, m.New) })
 	case *poolmessages.RemoveVolume:
-		return order(s, "delete", m, always, func(ctx context.Context, t *task) (struct{}, error) {
-			return struct{}{}, t.removeVolume(ctx)
-		})
+		return actors.Change("delete", m, actors.Always, t.removeVolume)
 	case *poolmessages.EndRetained:
-		return order(s, "end-retained", m, always, func(ctx context.Context, t *task) (struct{}, error) {
-			return struct{}{}, t.endRetained(ctx, m)
-		})
+		return actors.Change("end-retained", m, actors.Always, func(ctx context.Context) error { return t.endRetained(ctx, m) })
 	case *poolmessages.RestoreVolume:
 		same := func(o *poolmessages.RestoreVolume) bool { return sameVolume(o.New, m.New) && o.For == m.For }
-		return order(s, "restore", m, same, func(ctx context.Context, t *task) (pools.Volume, error) { return t.giveBack(ctx, m) })
+		return actors.Order("restore", m, same, func(ctx context.Context) (pools.Volume, error) { return t.giveBack(ctx, m) })
 	case *poolmessages.GrowVolume:
 		same := func(o *poolmessages.GrowVolume) bool { return o.Required == m.Required && o.Limit == m.Limit }
-		return order(s, "grow", m, same, func(ctx context.Context, t *task) (pools.Volume, error) {
+		return actors.Order("grow", m, same, func(ctx context.Context) (pools.Volume, error) {
 			return t.growVolume(ctx, m.Required, m.Limit)
 		})
 	case *poolmessages.AttachVolume:
 		same := func(o *poolmessages.AttachVolume) bool { return o.New == m.New }
-		return order(s, "attach", m, same, func(ctx context.Context, t *task) (pools.Attachment, error) { return t.attach(ctx, m.New) })
+		return actors.Order("attach", m, same, func(ctx context.Context) (pools.Attachment, error) { return t.attach(ctx, m.New) })
 	case *poolmessages.DetachVolume:
-		return order(s, "detach", m, always, func(ctx context.Context, t *task) (struct{}, error) {
-			return struct{}{}, t.detach(ctx, m.Volume, m.Node)
-		})
+		return actors.Change("detach", m, actors.Always, func(ctx context.Context) error { return t.detach(ctx, m.Volume, m.Node) })
 	case *poolmessages.TakeSnapshot:
 		same := func(o *poolmessages.TakeSnapshot) bool { return o.Volume == m.Volume }
-		return order(s, "snapshot", m, same, func(ctx context.Context, t *task) (pools.Snapshot, error) {
+		return actors.Order("snapshot", m, same, func(ctx context.Context) (pools.Snapshot, error) {
 			return t.takeSnapshot(ctx, m.Name, m.Volume)
 		})
 	case *poolmessages.RemoveSnapshot:
-		return order(s, "delete-snapshot", m, always, func(ctx context.Context, t *task) (struct{}, error) {
-			return struct{}{}, t.removeSnapshot(ctx)
-		})
+		return actors.Change("delete-snapshot", m, actors.Always, t.removeSnapshot)
 	}
 	return nil
 }
-
-// always: two requests of the type, for one resource, ask for the same thing.
-func always[M any](M) bool { return true }
 
 // Rest returns the operation that makes true what the resource says: an earlier one was interrupted, or
 // a person has deleted the resource.

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -37,7 +37,7 @@ func (t *task) given(ctx context.Context, n pools.NewVolume, c *claim) (v pools.
 	}
 	if err == nil {
 		v, err = actors.Ask(ctx, t.Root, t.Supervisor(), &poolmessages.RestoreVolume{
-			Routing: env.RoutingTo(ctx, rules.KindVolume, bound), Name: bound, New: n, For: c.ClaimOf,
+			Routing: messages.RoutingTo(ctx, rules.KindVolume, bound), Name: bound, New: n, For: c.ClaimOf,
 		})
 	}
 	if far, ok := errors.AsType[*onOtherNode](err); ok && c.object != nil {

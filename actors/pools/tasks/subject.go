@@ -1,8 +1,6 @@
 package tasks
 
 import (
-	"context"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
@@ -33,18 +31,6 @@ type task struct {
 func Props(e *env.Environment, id volume.ID) *actor.Props {
 	kind, name := messages.SplitKey(id)
 	return e.Subjects.Props(id, kind+" "+name, &subject{Environment: e, kind: kind, name: name})
-}
-
-// order makes an operation of a request. same compares it with another request of its type.
-func order[M interface {
-	messages.Request
-	Send(R, error)
-}, R any](s *subject, name string, m M, same func(M) bool, run func(context.Context, *task) (R, error)) *actors.Operation {
-	return actors.Order(name, m, same, func(ctx context.Context) (R, error, error) {
-		t := s.task()
-		value, err := run(ctx, t)
-		return value, t.unfinished, err
-	})
 }
 
 func (s *subject) task() *task { return &task{Environment: s.Environment, name: s.name} }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/katbox/katbox/actors/pools/env"
 	"github.com/katbox/katbox/actors/pools/rules"
 	"github.com/katbox/katbox/internal/controller/array"
 	"github.com/katbox/katbox/internal/model/pools"
 	"github.com/katbox/katbox/internal/model/v1alpha1"
+	"github.com/katbox/katbox/messages"
 	poolmessages "github.com/katbox/katbox/messages/pools"
 )
 
@@ -23,7 +23,7 @@ func needsOfVolume(v *v1alpha1.PoolVolume) pools.Needs {
 
 // took tells the pool what its array has made of a request for a volume.
 func (t *task) took(ctx context.Context, v *v1alpha1.PoolVolume, err error) {
-	m := &poolmessages.PoolTook{Routing: env.RoutingTo(ctx, rules.KindPool, v.Spec.PoolName), Needs: needsOfVolume(v)}
+	m := &poolmessages.PoolTook{Routing: messages.RoutingTo(ctx, rules.KindPool, v.Spec.PoolName), Needs: needsOfVolume(v)}
 	switch {
 	case rules.KindOfVolume(v) == pools.KindLocal, err != nil && (rules.IsOpen(err) || !errors.Is(err, array.ErrDeclined)):
 		return

@@ -1,5 +1,10 @@
 package pools
 
+import (
+	"path/filepath"
+	"slices"
+)
+
 // Staging describes a volume that is to be ready on a node, once for all pods there.
 type Staging struct {
 	// Volume is the volume's ID.
@@ -20,6 +25,23 @@ type Staging struct {
 	Pool string
 }
 
+// Same reports whether two stagings are the same in all that decides what comes of them.
+func (s Staging) Same(o Staging) bool {
+	return slices.Equal(s.Options, o.Options) && s.Volume == o.Volume && s.Path == o.Path && s.Block == o.Block && s.FSType == o.FSType &&
+		s.ReadOnly == o.ReadOnly && s.Attachment == o.Attachment && s.Pool == o.Pool
+}
+
+// DeviceFile is the name of the file in the staging directory of a block volume on which its device is bound.
+const DeviceFile = "device"
+
+// StagedAt is where a volume is mounted that is staged at a path.
+func StagedAt(path string, block bool) string {
+	if block {
+		return filepath.Join(path, DeviceFile)
+	}
+	return filepath.Clean(path)
+}
+
 // NodePublication describes a staged volume that a pod is to get.
 type NodePublication struct {
 	// Volume is the volume's ID; Staging the path at which it is staged.
@@ -32,6 +54,12 @@ type NodePublication struct {
 	Options []string
 	// OneTarget: no other pod of the node may use the volume at the same time.
 	OneTarget bool
+}
+
+// Same reports whether two publications are the same in all that decides what comes of them.
+func (p NodePublication) Same(o NodePublication) bool {
+	return slices.Equal(p.Options, o.Options) && p.Volume == o.Volume && p.Staging == o.Staging && p.Target == o.Target &&
+		p.Block == o.Block && p.ReadOnly == o.ReadOnly && p.OneTarget == o.OneTarget
 }
 
 // NodeExpansion describes a volume that has grown on its array, and is to be as large on a node.
