@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,17 +15,14 @@ import (
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
-	"github.com/katbox/katbox/internal/model/sealed"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // call is a request and the answer to it.
 type call struct {
-	http.ResponseWriter
-	r       *http.Request
-	s       *Server
-	control *http.ResponseController
-	began   time.Time
+	api.Answer
+	r *http.Request
+	s *Server
 	// audit is the ID that the request has in the API server's audit log.
 	audit string
 	what  target
@@ -36,74 +32,24 @@ type call struct {
 	// node is the node that was asked; empty if none was.
 	node string
 
-	// code is that of the answer; 0 before its header was sent. sent is how many bytes of its body
-	// were, and stream says that they are a stream, which began with byte from of its file.
-	code   int
-	sent   int64
+	// stream says that the answer is a stream, which began with byte from of its file.
 	stream bool
 	from   int64
 }
 
-// errLeft: the client does not read its answer any more.
-var errLeft = errors.New("the client has gone")
-
 // errStalled: a stream did not move.
 var errStalled = errors.New("the stream did not move on for too long")
-
-// Unwrap gives [http.ResponseController] what it controls.
-func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-// WriteHeader sends the header.
-func (c *call) WriteHeader(code int) {
-	c.code = code
-	c.ResponseWriter.WriteHeader(code)
-}
-
-// Write sends a part of the body.
-func (c *call) Write(p []byte) (int, error) {
-	c.code = cmp.Or(c.code, http.StatusOK)
-	n, err := c.ResponseWriter.Write(p)
-	c.sent += int64(n)
-	return n, err
-}
-
-// allow gives the client this long to read what is written from now on.
-func (c *call) allow(limit time.Duration) { _ = c.control.SetWriteDeadline(time.Now().Add(limit)) }
-
-// json sends an answer that is not a stream.
-func (c *call) json(code int, body any) error {
-	text, err := api.Encode(body)
-	if err != nil {
-		return fmt.Errorf("encode the answer: %w", err)
-	}
-	return c.send(code, "application/json", text)
-}
-
-// send sends an answer that is not a stream.
-func (c *call) send(code int, contentType string, body []byte) error {
-	c.allow(answerLimit)
-	c.Header().Set("Content-Type", contentType)
-	c.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	c.WriteHeader(code)
-	if c.r.Method == http.MethodHead {
-		return nil
-	}
-	if _, err := c.Write(body); err != nil {
-		return errors.Join(errLeft, err)
-	}
-	return nil
-}
 
 // answer answers the request. It returns an error if there is no complete answer yet.
 func (c *call) answer() error {
 	switch c.what.kind {
 	case health:
-		return c.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
+		return c.Whole(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
 	case ready:
 		if err := c.s.Ready(); err != nil {
-			return c.send(http.StatusServiceUnavailable, "text/plain; charset=utf-8", []byte(volume.OneLine(err)+"\n"))
+			return c.Whole(http.StatusServiceUnavailable, "text/plain; charset=utf-8", []byte(volume.OneLine(err)+"\n"))
 		}
-		return c.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
+		return c.Whole(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
 	}
 	who, err := c.s.Authenticator.Authenticate(c.r)
 	if err != nil {
@@ -137,7 +83,7 @@ func (c *call) document() error {
 		}
 	}
 	// Discovery is JSON, whatever a client accepts: where it fails, namespaces cannot be deleted.
-	return c.send(http.StatusOK, "application/json", c.s.documents[c.r.URL.Path])
+	return c.Whole(http.StatusOK, "application/json", c.s.documents[c.r.URL.Path])
 }
 
 // volumes answers a request for volumes, after asking whether the user may.
@@ -215,8 +161,8 @@ func (c *call) noBody() error {
 
 // readSoon bounds the time in which the body of the request is read, until end is called.
 func (c *call) readSoon() (end func()) {
-	_ = c.control.SetReadDeadline(time.Now().Add(headerLimit))
-	return func() { _ = c.control.SetReadDeadline(time.Time{}) }
+	_ = c.Control.SetReadDeadline(time.Now().Add(headerLimit))
+	return func() { _ = c.Control.SetReadDeadline(time.Time{}) }
 }
 
 // reader is who asks, for the fleet.
@@ -227,13 +173,13 @@ func (c *call) reader() fleet.Reader {
 // end ends the answer to a request that was handled with an error or nil. It counts and logs the
 // request.
 func (c *call) end(err error) {
-	begun := c.code != 0
+	begun := c.Code != 0
 	if err != nil && !begun {
 		c.fail(err)
 	}
-	c.s.Metrics.Requested(verbOf(c.what), c.what.resourceName(), c.code)
+	c.s.Metrics.Requested(verbOf(c.what), c.what.resourceName(), c.Code)
 	c.logLine(err)
-	if err != nil && begun || c.code == statusLeft {
+	if err != nil && begun || c.Code == statusLeft {
 		// The only way to tell the client that the answer is not complete. One that has only closed its
 		// side would get 200 with an empty body.
 		panic(http.ErrAbortHandler)
@@ -252,27 +198,22 @@ func verbOf(t target) string {
 // fail sends an error.
 func (c *call) fail(err error) {
 	if c.r.Context().Err() != nil {
-		c.code = statusLeft
+		c.Code = statusLeft
 		return
 	}
 	e := statusOf(err, c.what.Name)
-	header := c.Header()
-	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", sealed.Header, headerSize, headerOffset, "Warning"} {
-		header.Del(name)
+	pause := time.Duration(0)
+	if details := e.ErrStatus.Details; details != nil {
+		pause = time.Duration(details.RetryAfterSeconds) * time.Second
 	}
-	if e.ErrStatus.Code != http.StatusRequestedRangeNotSatisfiable {
-		header.Del("Content-Range")
-	}
-	switch details := e.ErrStatus.Details; {
-	case details != nil && details.RetryAfterSeconds > 0:
-		header.Set("Retry-After", strconv.Itoa(int(details.RetryAfterSeconds)))
-	case e.ErrStatus.Code == http.StatusUnauthorized:
+	switch e.ErrStatus.Code {
+	case http.StatusUnauthorized:
 		// A client that has a new certificate shows it on a new connection.
-		header.Set("Connection", "close")
-	case e.ErrStatus.Code == http.StatusMethodNotAllowed:
-		header.Set("Allow", "GET")
+		c.Header().Set("Connection", "close")
+	case http.StatusMethodNotAllowed:
+		c.Header().Set("Allow", "GET")
 	}
-	_ = c.json(int(e.ErrStatus.Code), e.ErrStatus) // the client is gone
+	c.Refuse(int(e.ErrStatus.Code), pause, e.ErrStatus)
 }
 
 // statusLeft is the code in the log for a client that left before there was an answer, as nginx
@@ -295,9 +236,9 @@ func (c *call) logLine(err error) {
 	}
 	fields := []any{
 		logkeys.AuditID, c.audit, logkeys.User, name, "verb", c.what.Verb, logkeys.Namespace, c.what.Namespace, "name", c.what.Name,
-		"subresource", c.what.Subresource, logkeys.Node, c.node, "path", strconv.Quote(c.r.URL.Query().Get("path")), "code", c.code,
-		"bytes", c.sent,
-		"duration", time.Since(c.began).String(),
+		"subresource", c.what.Subresource, logkeys.Node, c.node, "path", strconv.Quote(c.r.URL.Query().Get("path")), "code", c.Code,
+		"bytes", c.Sent,
+		"duration", time.Since(c.Began).String(),
 	}
 	if c.what.kind != volumes {
 		fields = append(fields, "url", strconv.Quote(c.r.URL.Path))
@@ -306,7 +247,7 @@ func (c *call) logLine(err error) {
 		fields = append(fields, logkeys.Cause, volume.OneLine(err))
 	}
 	if err != nil && c.stream {
-		fields = append(fields, "next", fmt.Sprintf("again with offset %d", c.from+c.sent))
+		fields = append(fields, "next", fmt.Sprintf("again with offset %d", c.from+c.Sent))
 	}
 	log.Info("request", fields...)
 }

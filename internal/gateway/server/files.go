@@ -32,7 +32,7 @@ func (c *call) files(values url.Values) error {
 	if list.Entries == nil {
 		list.Entries = []api.Entry{}
 	}
-	return c.json(http.StatusOK, list)
+	return c.JSON(http.StatusOK, list)
 }
 
 // filesQuery reads the parameters. The node checks their values.

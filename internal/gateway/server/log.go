@@ -19,9 +19,6 @@ import (
 const (
 	// maxRange bounds the headers Range and If-Range, in bytes.
 	maxRange = 256
-
-	headerSize   = "Katbox-Size"
-	headerOffset = "Katbox-Offset"
 )
 
 // reading is what a request for bytes asks for.
@@ -155,7 +152,7 @@ func (c *call) pass(answer *http.Response, q reading, out *output) error {
 	if q.archive {
 		return out.cause(out.archive(answer, q))
 	}
-	return out.cause(out.copy(answer.Body, out, func() error { return c.control.Flush() }))
+	return out.cause(out.copy(answer.Body, out, func() error { return c.Control.Flush() }))
 }
 
 // The forms of a node's headers that are passed on.
@@ -200,9 +197,9 @@ func (c *call) bytesHeader(answer *http.Response, q reading) {
 	}
 	header.Set("Accept-Ranges", "bytes")
 	pass("ETag", validTag, "")
-	pass(headerSize, validNumber, "")
-	pass(headerOffset, validNumber, "")
-	c.from, _ = strconv.ParseInt(header.Get(headerOffset), 10, 64)
+	pass(api.HeaderSize, validNumber, "")
+	pass(api.HeaderOffset, validNumber, "")
+	c.from, _ = strconv.ParseInt(header.Get(api.HeaderOffset), 10, 64)
 	if answer.StatusCode == http.StatusPartialContent {
 		pass("Content-Range", validRange, "")
 	}

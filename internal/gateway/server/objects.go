@@ -57,11 +57,11 @@ func (c *call) list(values url.Values) error {
 	}
 	switch form {
 	case resource.AsTable:
-		return c.json(http.StatusOK, resource.Table(list.ListMeta, list.Items, selector.Gone(), include, time.Now()))
+		return c.JSON(http.StatusOK, resource.Table(list.ListMeta, list.Items, selector.Gone(), include, time.Now()))
 	case resource.AsMetadata:
-		return c.json(http.StatusOK, resource.MetadataList(list))
+		return c.JSON(http.StatusOK, resource.MetadataList(list))
 	}
-	return c.json(http.StatusOK, list)
+	return c.JSON(http.StatusOK, list)
 }
 
 // listRequest reads the parameters of a list.
@@ -165,11 +165,11 @@ func (c *call) get(values url.Values) error {
 	v := c.volumeOf(found.Entry)
 	switch form {
 	case resource.AsTable:
-		return c.json(http.StatusOK, resource.Table(metav1.ListMeta{}, []resource.RetainedVolume{v}, false, include, time.Now()))
+		return c.JSON(http.StatusOK, resource.Table(metav1.ListMeta{}, []resource.RetainedVolume{v}, false, include, time.Now()))
 	case resource.AsMetadata:
-		return c.json(http.StatusOK, resource.Metadata(&v))
+		return c.JSON(http.StatusOK, resource.Metadata(&v))
 	}
-	return c.json(http.StatusOK, &v)
+	return c.JSON(http.StatusOK, &v)
 }
 
 // find returns the volume of the request.

@@ -59,7 +59,7 @@ func (c *call) remove(values url.Values) error {
 			return notRemoved(err)
 		}
 	}
-	return c.json(http.StatusOK, metav1.Status{
+	return c.JSON(http.StatusOK, metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Message: message,
 		Details: &metav1.StatusDetails{Name: v.Name, Group: resource.Group, Kind: resource.Resource, UID: v.UID},
 	})

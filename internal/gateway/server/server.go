@@ -163,15 +163,7 @@ func Bounded(l net.Listener) net.Listener { return ops.NewBoundedListener(l, max
 // ServeHTTP answers a request. A stream that fails after its first byte is reset by a panic with
 // [http.ErrAbortHandler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{
-		ResponseWriter: w, r: r, s: s, control: http.NewResponseController(w), began: time.Now(),
-		audit: auditID(r.Header.Get("Audit-Id")), what: route(r),
-	}
-	c.allow(handleLimit)
-	header := w.Header()
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cache-Control", "no-store")
+	c := &call{Answer: api.NewAnswer(w, r, answerLimit), r: r, s: s, audit: auditID(r.Header.Get("Audit-Id")), what: route(r)}
+	c.Allow(handleLimit)
 	c.end(c.answer())
 }

@@ -58,7 +58,7 @@ func (o *output) cut(why error) {
 	}
 	o.cancel(why)
 	if o.begun {
-		_ = o.c.control.SetWriteDeadline(time.Unix(1, 0))
+		_ = o.c.Control.SetWriteDeadline(time.Unix(1, 0))
 	}
 }
 
@@ -68,7 +68,7 @@ func (o *output) begin() error {
 	defer o.mu.Unlock()
 	o.begun = true
 	o.watch = time.AfterFunc(o.c.s.stall, func() { o.cut(errStalled) })
-	_ = o.c.control.SetWriteDeadline(time.Time{})
+	_ = o.c.Control.SetWriteDeadline(time.Time{})
 	return context.Cause(o.during)
 }
 
@@ -81,7 +81,7 @@ func (o *output) end() {
 	if o.begun {
 		o.watch.Stop()
 		// What the server has not sent yet follows when the handler has ended.
-		o.c.allow(answerLimit)
+		o.c.Allow(answerLimit)
 	}
 	o.leave()
 	o.cancel(nil)
@@ -100,7 +100,7 @@ func (o *output) Write(p []byte) (int, error) {
 	n, err := o.c.Write(p)
 	o.c.s.Metrics.BytesSent(int64(n))
 	if err != nil {
-		return n, errors.Join(errLeft, err)
+		return n, errors.Join(api.ErrLeft, err)
 	}
 	return n, nil
 }
@@ -113,7 +113,7 @@ func (o *output) archive(answer *http.Response, q reading) error {
 	if q.seal {
 		to = sealing
 	}
-	flush, end := func() error { return o.c.control.Flush() }, func() error { return nil }
+	flush, end := func() error { return o.c.Control.Flush() }, func() error { return nil }
 	if q.gzip {
 		packed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 		if err != nil {
@@ -157,7 +157,7 @@ func (o *output) copy(from io.Reader, to io.Writer, flush func() error) error {
 		}
 		if n < len(buf) {
 			if err := flush(); err != nil {
-				return errors.Join(errLeft, err)
+				return errors.Join(api.ErrLeft, err)
 			}
 		}
 	}

@@ -5,33 +5,26 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
-	"github.com/katbox/katbox/internal/model/sealed"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // answer is a request and the answer to it.
 type answer struct {
-	http.ResponseWriter
-	r       *http.Request
-	h       *handler
-	control *http.ResponseController
-	began   time.Time
+	api.Answer
+	r *http.Request
+	h *handler
 	// verb is what the request asks for; it is empty until that is known.
 	verb string
 	// record is the volume that the request is about, of which at first only the ID is known; ref is
 	// the path in it.
 	record volume.Record
 	ref    string
-	// started says that the header of the answer was sent, and sent how many bytes of a stream were.
-	started bool
-	sent    int64
 }
 
 // method is what one HTTP method of a route does, and its name in metrics.
@@ -65,36 +58,6 @@ func (a *answer) plain(do func(context.Context) error) func(context.Context) err
 	}
 }
 
-// allow gives the client this long to read what is written from now on.
-func (a *answer) allow(limit time.Duration) { _ = a.control.SetWriteDeadline(time.Now().Add(limit)) }
-
-// WriteHeader sends the header.
-func (a *answer) WriteHeader(code int) {
-	a.started = true
-	a.ResponseWriter.WriteHeader(code)
-}
-
-// json sends an answer that is not a stream.
-func (a *answer) json(code int, body any) error {
-	text, err := api.Encode(body)
-	if err != nil {
-		return err
-	}
-	return a.text(code, text)
-}
-
-// text sends an answer in JSON.
-func (a *answer) text(code int, text []byte) error {
-	a.allow(sendLimit)
-	a.Header().Set("Content-Type", "application/json")
-	a.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	a.WriteHeader(code)
-	if _, err := a.Write(text); err != nil {
-		return errors.Join(errLeft, err)
-	}
-	return nil
-}
-
 // end ends the answer to a request that was handled with an error or nil. It counts and logs the
 // request.
 func (a *answer) end(err error) {
@@ -107,7 +70,7 @@ func (a *answer) end(err error) {
 	}
 	a.h.Metrics.ReadRequested(a.verb, outcome)
 	a.log(outcome, err)
-	if err != nil && a.started {
+	if err != nil && a.Code != 0 {
 		// The only way to tell the client that the answer is not complete.
 		panic(http.ErrAbortHandler)
 	}
@@ -115,25 +78,16 @@ func (a *answer) end(err error) {
 
 // fail sends an error, unless the answer has begun. It returns the outcome in one word.
 func (a *answer) fail(err error) (outcome string) {
-	if errors.Is(err, errLeft) || a.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+	if errors.Is(err, api.ErrLeft) || a.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return "left"
 	}
 	if errors.Is(err, errStalled) {
 		return "stalled"
 	}
 	e := errorOf(err)
-	if !a.started {
-		if e.RetryAfter > 0 {
-			a.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds())))
-		}
-		for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", sealed.Header, api.HeaderSize, api.HeaderOffset} {
-			a.Header().Del(name)
-		}
-		if e.Reason != api.RangeNotValid {
-			a.Header().Del("Content-Range")
-		}
-		_ = a.json(e.Code, e.Status) // the client is gone
-		a.started = false            // this answer is complete
+	if a.Code == 0 {
+		a.Refuse(e.Code, e.RetryAfter, e.Status)
+		a.Code, a.Sent = 0, 0 // this answer is complete
 	}
 	return outcomes[e.Reason]
 }
@@ -157,12 +111,12 @@ func (a *answer) log(outcome string, err error) {
 	if !log.Enabled() {
 		return
 	}
-	more := []any{"verb", a.verb, "outcome", outcome, "took", time.Since(a.began).String()}
+	more := []any{"verb", a.verb, "outcome", outcome, "took", time.Since(a.Began).String()}
 	if a.ref != "" {
 		more = append(more, "ref", a.ref)
 	}
 	if a.verb == "bytes" || a.verb == "archive" {
-		more = append(more, "bytes", a.sent)
+		more = append(more, "bytes", a.Sent)
 	}
 	if err != nil {
 		more = append(more, logkeys.Cause, volume.OneLine(err))

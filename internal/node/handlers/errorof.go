@@ -13,9 +13,6 @@ import (
 	"github.com/katbox/katbox/internal/node/files"
 )
 
-// errLeft: the client does not read its answer any more.
-var errLeft = errors.New("the client has gone")
-
 // errStalled: the client read less than it has to.
 var errStalled = errors.New("the client has stopped reading")
 

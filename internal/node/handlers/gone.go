@@ -27,7 +27,7 @@ func (a *answer) listGone(ctx context.Context) error {
 				list.Items = append(list.Items, a.h.gone(t))
 			}
 			list.Continue = page.Next
-			if selection.Below = page.Next; page.Next == 0 || time.Since(a.began) >= patience {
+			if selection.Below = page.Next; page.Next == 0 || time.Since(a.Began) >= patience {
 				break
 			}
 		}

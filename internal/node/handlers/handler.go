@@ -135,13 +135,9 @@ func newHandler(cfg Config) *handler {
 // ServeHTTP answers a request. A stream that fails after its first byte is cut by a panic with
 // [http.ErrAbortHandler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := &answer{ResponseWriter: w, r: r, h: h, control: http.NewResponseController(w), began: time.Now()}
-	a.allow(answerLimit)
+	a := &answer{Answer: api.NewAnswer(w, r, sendLimit), r: r, h: h}
+	a.Allow(answerLimit)
 	header := w.Header()
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cache-Control", "no-store")
 	header.Set(api.HeaderLevel, api.LevelHolds)
 	if h.Node != "" {
 		header.Set(api.HeaderNode, h.Node)
@@ -156,7 +152,7 @@ func (h *handler) route(a *answer) error {
 		// What is left of a body would be read before the next request.
 		if a.r.ProtoMajor == 1 { // in HTTP/2 others use the connection, and a body is bounded
 			a.Header().Set("Connection", "close")
-			_ = a.control.SetReadDeadline(time.Now())
+			_ = a.Control.SetReadDeadline(time.Now())
 		}
 		return bad(api.BadParameter, "", "the request has a body, and none is expected")
 	}

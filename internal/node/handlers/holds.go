@@ -64,7 +64,7 @@ func (a *answer) remove(ctx context.Context) error {
 	if err := a.h.Volumes.Purge(ctx, a.record.ID, a.who(), reason); err != nil {
 		return err
 	}
-	return a.json(http.StatusOK, struct {
+	return a.JSON(http.StatusOK, struct {
 		Kind   string `json:"kind"`
 		Status string `json:"status"`
 	}{"Status", "Success"})
@@ -82,7 +82,7 @@ func (a *answer) decide(ctx context.Context, change func(context.Context) (volum
 		return err
 	}
 	a.record = d.Record
-	return a.json(http.StatusOK, a.h.volume(d))
+	return a.JSON(http.StatusOK, a.h.volume(d))
 }
 
 // look reads what is known of the volume of the request, for the log.
@@ -97,8 +97,8 @@ func (a *answer) look(ctx context.Context) error {
 // readKeep reads the body of a PATCH. Unknown fields are refused: a misspelled one must not take a pin
 // back.
 func (a *answer) readKeep() (api.Keep, error) {
-	if err := a.control.SetReadDeadline(time.Now().Add(headerLimit)); err == nil {
-		defer func() { _ = a.control.SetReadDeadline(time.Time{}) }()
+	if err := a.Control.SetReadDeadline(time.Now().Add(headerLimit)); err == nil {
+		defer func() { _ = a.Control.SetReadDeadline(time.Time{}) }()
 	}
 	body, err := io.ReadAll(io.LimitReader(a.r.Body, mostKeep+1))
 	if media, _, wrong := mime.ParseMediaType(a.r.Header.Get("Content-Type")); err == nil && (wrong != nil || media != "application/json") {

@@ -31,7 +31,7 @@ func (a *answer) files(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return a.json(http.StatusOK, list)
+		return a.JSON(http.StatusOK, list)
 	}
 	if q.Stat {
 		return a.h.within(ctx, page) // it reads no names

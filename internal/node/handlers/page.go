@@ -20,7 +20,7 @@ func (a *answer) page(most int, list func(entries int) any) error {
 			return err
 		}
 		if len(text) <= mostPage || entries <= 1 {
-			return a.text(http.StatusOK, text)
+			return a.Whole(http.StatusOK, "application/json", text)
 		}
 		entries = max(1, min(entries-1, entries*mostPage/len(text)))
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // progress is how much a client has to read within the stall limit. A client that reads a byte now
@@ -45,19 +47,18 @@ func (s *sender) Write(p []byte) (written int, err error) {
 	for chunk := range slices.Chunk(p, progress) {
 		if s.rate != nil {
 			if err := s.rate.WaitN(s.a.r.Context(), len(chunk)); err != nil {
-				return written, errors.Join(errLeft, err)
+				return written, errors.Join(api.ErrLeft, err)
 			}
 		}
 		s.renew()
 		n, err := s.a.Write(chunk)
 		written += n
-		s.a.sent += int64(n)
 		s.a.h.Metrics.BytesRead(int64(n))
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded), err != nil && s.expired(): // HTTP/2 does not say why
 			return written, errors.Join(errStalled, err)
 		case err != nil:
-			return written, errors.Join(errLeft, err)
+			return written, errors.Join(api.ErrLeft, err)
 		}
 	}
 	return written, nil
@@ -68,7 +69,7 @@ func (s *sender) renew() {
 	defer s.mu.Unlock()
 	if !s.over {
 		s.renewed = time.Now()
-		s.a.allow(s.stall)
+		s.a.Allow(s.stall)
 	}
 }
 
@@ -87,7 +88,7 @@ func (s *sender) cut() {
 		return
 	}
 	s.over = true
-	_ = s.a.control.SetWriteDeadline(time.Unix(1, 0))
+	_ = s.a.Control.SetWriteDeadline(time.Unix(1, 0))
 }
 
 // end is called when the handler ends. A cut that comes later leaves the connection alone.

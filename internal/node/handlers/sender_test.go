@@ -29,7 +29,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 func newTestSender() (*deadlines, *sender) {
 	to := &deadlines{ResponseWriter: httptest.NewRecorder()}
 	h := newHandler(Config{Metrics: metrics.New("v1", ""), LowPriority: func() func() { return func() {} }})
-	return to, newSender(&answer{ResponseWriter: to, control: http.NewResponseController(to), h: h}, 1)
+	return to, newSender(&answer{Answer: api.NewAnswer(to, nil, 0), h: h}, 1)
 }
 
 // TestCutStreamGetsNoNewDeadline: a cut may come between two writes.

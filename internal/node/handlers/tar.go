@@ -128,7 +128,7 @@ func (w *archiveWriter) Write(p []byte) (int, error) {
 }
 
 func (w *archiveWriter) begin() {
-	if !w.a.started {
+	if w.a.Code == 0 {
 		w.renew()
 		w.a.WriteHeader(w.code)
 	}

@@ -23,7 +23,7 @@ func (a *answer) usage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.json(http.StatusOK, occupied)
+	return a.JSON(http.StatusOK, occupied)
 }
 
 // count counts what occupies the disk, unless another one does. It is over before the answer is sent: who

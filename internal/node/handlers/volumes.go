@@ -33,7 +33,7 @@ func (a *answer) listVolumes(ctx context.Context) error {
 				keys = append(keys, d.Record.Key())
 			}
 			list.Continue = api.FormatKey(page.Next)
-			if selection.Before = page.Next; page.Next.IsZero() || time.Since(a.began) >= patience {
+			if selection.Before = page.Next; page.Next.IsZero() || time.Since(a.Began) >= patience {
 				break
 			}
 		}
@@ -65,7 +65,7 @@ func (a *answer) describe(ctx context.Context) error {
 		return err
 	}
 	a.record = d.Record
-	return a.json(http.StatusOK, a.h.volume(d))
+	return a.JSON(http.StatusOK, a.h.volume(d))
 }
 
 // volume describes a volume in the words of the API.
@@ -126,15 +126,9 @@ func (a *answer) report(ctx context.Context) error {
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, measureLimit)
 	defer cancel()
-	a.allow(measureLimit + answerLimit)
+	a.Allow(measureLimit + answerLimit)
 	a.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	return a.h.Report(ctx, a)
-}
-
-// Write sends a part of the body.
-func (a *answer) Write(p []byte) (int, error) {
-	a.started = true
-	return a.ResponseWriter.Write(p)
 }
 
 // read begins to read the volume of the request. The context that it returns ends, with the reason
