@@ -1,7 +1,7 @@
 // Package api is how a node shows its retained volumes to people: the words of the HTTP API, and a
-// client, with the [Caller] that asks other servers whose errors are a Status. A retained volume's files are listed and read through it, and a person decides how long the
-// volume is kept: nothing else can be changed. The handlers that answer are in internal/node/handlers. This
-// package compiles on every system.
+// client, with the [Caller] that asks other servers whose errors are a Status. A retained volume's files
+// are listed and read through it, and a person decides how long the volume is kept: nothing else can be
+// changed. The handlers that answer are in internal/node/handlers. This package compiles on every system.
 //
 // Routes, all below /v1:
 //
