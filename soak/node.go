@@ -49,7 +49,7 @@ func (n *node) restart(ctx context.Context, away time.Duration) error {
 }
 
 // forget has the kubelet remove a pod's directories under the driver, or all that it
-// does not leave behind. Without a kubelet nobody does.
+// does not leave behind. Without a kubelet that does not happen.
 func (n *node) forget(p *kubelet.Pod, leave bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

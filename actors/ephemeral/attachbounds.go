@@ -12,7 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/node/retained"
 )
 
-// What a pod has attached stays as long as the pod does: it makes room for nobody. So it has the bounds of a
+// What a pod has attached stays as long as the pod does: it cannot be deleted to make room. So it has the bounds of a
 // pin, and those of its namespace:
 //
 //   - attached and pinned volumes share Config.MaxPinned and [mostPins]. One that is not measured counts once

@@ -73,7 +73,7 @@ func (t *task) like(p localmessages.UsableLocal, r local.Record) (local.Record, 
 	case r.FSType == "":
 		r.FSType = origin.FSType
 	}
-	if origin.GrowsFrom != 0 { // whoever asks does not know yet how large it is to be
+	if origin.GrowsFrom != 0 { // the caller does not know yet how large it is to be
 		r.Size = max(r.Size, origin.Size)
 	}
 	return r, nil

@@ -17,7 +17,7 @@ import (
 const kindClaim = "PersistentVolumeClaim"
 
 // keptOf describes a volume that is kept without a claim, by its record; nil for any other. Its comment has whose it
-// was. Where it does not name the namespace's UID, nobody's reader sees it but those who may see all.
+// was. Where it does not name the namespace's UID, only readers see it who may see all volumes.
 func keptOf(r local.Record) *volume.Description {
 	if r.IsSnapshot() {
 		return nil

@@ -102,7 +102,7 @@ func sharedKey(ctx context.Context, secrets core.SecretInterface, name string, l
 		}
 		if why := err.Error(); why != logged {
 			logged = why
-			log.Info("The key of continue tokens cannot be had; trying again", "secret", name, logkeys.Cause, why)
+			log.Info("cannot read or create the key of continue tokens; retrying", "secret", name, logkeys.Cause, why)
 		}
 		waiting, cancel := context.WithTimeout(ctx, retryInterval)
 		<-waiting.Done()

@@ -25,7 +25,7 @@ const (
 var errNoMetric = errors.New("the daemon does not tell " + durableMetric)
 
 // durable returns once all that the daemon has answered until then is on the disk. Until that a power cut may take it
-// back, so that nobody outside of the machine is told of it.
+// back, so that it is reported outside of the machine only then.
 func (n *node) durable(ctx context.Context, then time.Time) error {
 	for {
 		asked := time.Now()

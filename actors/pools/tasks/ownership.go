@@ -17,7 +17,7 @@ import (
 // Whose the data of a volume are says the claimRef of its PersistentVolume: an administrator may give that to another
 // claim, also in another namespace. So the resource of the volume follows it while the claim is there, and it is read
 // once more when the volume is deleted. A namespace is known by its UID only where the controller has seen it with the
-// claim: what another claim leaves nobody gets back by a claim's own word.
+// claim: what another claim leaves is not given back on a claim's own word.
 
 // unseenNamespace is, in the place of a namespace's UID, that of a claim that was gone before the controller saw it. No
 // namespace has it.

@@ -9,7 +9,7 @@
 // A pod that is gone when its question has its turn is known all the same if the watch of pods that end has shown it
 // ([Owners.Ended]), and its namespace is older than it.
 //
-// A pod's texts are those of whoever made it. They are bounded before anything is remembered, and the
+// A pod's texts are those of the user who created it. They are bounded before anything is remembered, and the
 // cache is bounded by its bytes as well.
 //
 // No more than 200 pods are read a second. While the API server cannot be asked there is no answer,

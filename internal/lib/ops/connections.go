@@ -26,7 +26,7 @@ const (
 //
 // A connection that has sent something is never closed for a silent one. In each group the address
 // with the most connections loses its oldest one, so a pod that floods the port loses its own. The
-// addresses of one IPv6 network of 64 bits count as one: whoever has one of them has all.
+// addresses of one IPv6 network of 64 bits count as one: a client with one of them has all.
 //
 // It bounds connections from their first moment, below TLS. One that a handler hijacks counts no more.
 type BoundedListener struct {

@@ -8,7 +8,7 @@ import (
 // Pool is a directory of a node in which volumes are made.
 type Pool struct {
 	UUID string `json:"uuid"`
-	// Key proves that whoever describes the pool has its disk; empty where the disk has none yet.
+	// Key proves that the node that describes the pool has its disk; empty where the disk has none yet.
 	Key Key `json:"key,omitempty"`
 	// Class is the PoolClass that the node's administrator wants it in.
 	Class string `json:"class"`
@@ -105,8 +105,8 @@ type Pools interface {
 	CreateVolume(ctx context.Context, pool string, v NewVolume) (Volume, error)
 	// GrowVolume makes a volume at least as large as said. It never shrinks one.
 	GrowVolume(ctx context.Context, pool, name string, bytes int64) (Volume, error)
-	// CommentVolume changes a volume's comment, durably. One whose comment says that it is retained is staged
-	// for nobody; the change to that is refused with ErrInUse while it is in use.
+	// CommentVolume changes a volume's comment, durably. One whose comment says that it is retained is not
+	// staged; the change to that is refused with ErrInUse while it is in use.
 	CommentVolume(ctx context.Context, pool, name, comment string) (Volume, error)
 	// DeleteVolume deletes a volume; one that does not exist is deleted. ErrInUse: it is in use, or has snapshots.
 	// Its data is in the trash when the call returns; freeing the space comes after.

@@ -119,7 +119,7 @@ type Tenancy struct {
 	// UID is the namespace's UID.
 	UID string
 	// Since is when the namespace was created, and some time for clocks that differ: a volume whose
-	// owner nobody has asked for belongs to the namespace if it was published later.
+	// unknown owner belongs to the namespace if it was published later.
 	Since time.Time
 }
 

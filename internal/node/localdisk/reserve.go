@@ -30,7 +30,7 @@ const (
 
 // reserve is the room that the records of volumes still have when the disk is full: whatever has filled it, a volume
 // can be retained and deleted. Bytes are given up piece by piece, and taken again when there is room. The inode is never
-// given up: whoever has filled the disk would take it first.
+// given up: the process that has filled the disk would take it first.
 type reserve struct {
 	mu   sync.Mutex
 	file *os.File

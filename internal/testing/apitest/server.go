@@ -37,7 +37,7 @@ type Server struct {
 	mu      sync.Mutex
 	objects map[place]map[key]*unstructured.Unstructured
 	version uint64
-	// events are all changes since compacted, the version up to which none can be had any more.
+	// events are all changes since compacted, the version up to which they are forgotten.
 	events    []event
 	compacted uint64
 	// changed is closed at the next change, cut when all watches are to end.

@@ -55,7 +55,7 @@ func mounting(m history.Method) bool {
 func objection(a answer) (broken history.Promise, why string) {
 	undoing := a.method.OfVolume() && !mounting(a.method)
 	// What is gone from under the driver may fail a mount in any way. It is in
-	// nobody's way when the mount is to be undone.
+	// no call's way when the mount is to be undone.
 	if a.removed && mounting(a.method) {
 		return isolation(a)
 	}

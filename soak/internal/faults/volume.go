@@ -18,7 +18,7 @@ import (
 const foreignName = "soak-mount"
 
 // ErrTakenAway says that the driver took a mount away that was not its own, or
-// that somebody used.
+// that was in use.
 var ErrTakenAway = errors.New("mount taken away")
 
 // Hold keeps a directory of the target open, as a process does that outlives

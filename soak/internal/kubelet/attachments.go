@@ -21,7 +21,7 @@ type AttachmentsConfig struct {
 
 // Attachments play the attach-detach controller and the external-attacher: they
 // attach the persistent volumes that running pods want, and detach those that
-// nobody wants and no kubelet uses. Like those they run elsewhere, so that they
+// no pod wants and no kubelet uses. Like those they run elsewhere, so that they
 // outlive the kubelet's crashes. For a driver whose controller service does not
 // offer PUBLISH_UNPUBLISH_VOLUME, and one without any, they do nothing, and
 // volumes need not be attached.

@@ -30,7 +30,7 @@ type audit struct {
 }
 
 // Audit compares what is in the pools with what has to be, uses every volume once more, deletes all, and looks for what
-// is left. Nobody else may use a volume meanwhile. The error says that it could not come to its end; what is known to be
+// is left. No other caller may use a volume meanwhile. The error says that it could not come to its end; what is known to be
 // wrong by then is returned all the same.
 func (p *Player) Audit(ctx context.Context) (all []Violation, err error) {
 	if err := p.Open(ctx); err != nil {

@@ -44,7 +44,7 @@ type found struct {
 }
 
 // NewSite makes the directory of a pod below the kubelet's directory. Both
-// directories have to be absolute paths without symlinks. Nobody else may need
+// directories have to be absolute paths without symlinks. No other test may need
 // the pod; Close removes it.
 func NewSite(kubelet, work string) (*Site, error) {
 	s := &Site{kubelet: kubelet, work: work, watched: make(map[string]found)}

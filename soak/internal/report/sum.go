@@ -144,7 +144,7 @@ func countPromises(f *history.Findings) []promiseCount {
 }
 
 // countFaults lists the kinds in the order of the workload, then those that
-// nobody planned.
+// were not planned.
 func countFaults(planned []workload.Fault, spans []history.Span, injected map[workload.FaultKind]int) []faultCount {
 	list := []faultCount{}
 	at := func(k workload.FaultKind) *faultCount {

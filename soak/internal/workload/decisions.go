@@ -51,7 +51,7 @@ type Volume struct {
 	// is refused.
 	Tight bool
 	// RemovedAfter is how long after its unpublish a person removes the volume; 0
-	// says that nobody does. No volume with a Trouble is removed.
+	// says that it is not. No volume with a Trouble is removed.
 	RemovedAfter time.Duration
 	// PinnedAfter is how long after its unpublish a person pins the volume, for
 	// PinnedFor from then on, and ReleasedAfter when one releases it. At most one of

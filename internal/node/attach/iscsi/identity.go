@@ -16,7 +16,7 @@ type Wanted struct {
 	// is not.
 	ID string
 	// WWID is what the volume's disk is known by; empty while that is not known. Then any disk that does not say which
-	// volume it is may be the one: whoever asks has to find out.
+	// volume it is may be the one: the caller has to find out.
 	WWID string
 }
 

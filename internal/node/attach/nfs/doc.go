@@ -3,7 +3,7 @@
 //
 // The protocol is NFS 4.2 unless an option says otherwise (vers=4.1, vers=4.0, vers=3). Nothing is negotiated
 // down: a server that lacks the version is an error. With vers=4 it is the newest 4.x that both sides speak. A mount is
-// hard unless an option says soft or softerr: while the server does not answer, whoever uses the mount waits, and loses
+// hard unless an option says soft or softerr: while the server does not answer, a process that uses the mount waits, and loses
 // nothing.
 //
 // # What waits for the server

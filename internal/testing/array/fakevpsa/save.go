@@ -28,7 +28,7 @@ func (s *state) file() saved {
 	}
 }
 
-// save replaces the file, if there is one: whoever reads it finds all of a change or nothing.
+// save replaces the file, if there is one: a reader finds all of a change or nothing.
 func (a *Array) save() error {
 	if a.path == "" {
 		return nil
