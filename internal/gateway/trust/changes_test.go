@@ -32,15 +32,15 @@ func TestStartRefuses(t *testing.T) {
 		want   string
 	}{
 		{"T3: all users may", configMap(clients, clients, `[]`), nil, "any client with a certificate of the cluster could"},
-		{"T3: null", configMap(clients, clients, `null`), nil, "could name himself anyone"},
-		{"T3: the same key", configMap(clients.renewed(), clients, `[]`), nil, "could name himself anyone"},
+		{"T3: null", configMap(clients, clients, `null`), nil, "could claim to be any user"},
+		{"T3: the same key", configMap(clients.renewed(), clients, `[]`), nil, "could claim to be any user"},
 		{"T3: among others", configMap(proxies, clients, `[]`), func(data map[string]string) {
 			data["requestheader-client-ca-file"] += clients.pem()
-		}, "could name himself anyone"},
-		{"T3: a CA of the CA", configMap(root, newAuthority("clients", root), `[]`), nil, "could name himself anyone"},
+		}, "could claim to be any user"},
+		{"T3: a CA of the CA", configMap(root, newAuthority("clients", root), `[]`), nil, "could claim to be any user"},
 		{"T3: a CA of a CA of the CA", configMap(root, between, `[]`), func(data map[string]string) {
 			data["client-ca-file"] += newAuthority("clients", between).pem()
-		}, "could name himself anyone"},
+		}, "could claim to be any user"},
 		{"no CA", configMap(proxies, clients, `[]`), func(data map[string]string) { delete(data, "requestheader-client-ca-file") },
 			"requestheader-client-ca-file is missing"},
 		{"damaged CA", configMap(proxies, clients, `[]`), func(data map[string]string) { data["requestheader-client-ca-file"] = "x" },

@@ -26,7 +26,7 @@ const (
 	keyExtra        = "requestheader-extra-headers-prefix"
 )
 
-// errUnsafe: what the ConfigMap says would let each user of the cluster name himself anyone.
+// errUnsafe: what the ConfigMap says would let each user of the cluster claim to be any other.
 var errUnsafe = errors.New(keyAllowedNames + " is empty, and " + keyCA + " contains a CA of " + keyClientCA +
 	": any client with a certificate of the cluster could claim to be any user; set --requestheader-allowed-names of kube-apiserver, " +
 	"or give it a CA of its own by --requestheader-client-ca-file")

@@ -32,12 +32,12 @@ func TestCanaries(t *testing.T) {
 		{"the same content", func(c *Canaries) error { return overwrite(private(c), "") }, "it was written to"},
 		{"the same content and time", func(c *Canaries) error {
 			return errors.Join(overwrite(file(c), ""), os.Chtimes(file(c), time.Time{}, c.at(file(c)).modifiedTime()))
-		}, "and back again"},
+		}, "changed back"},
 		{"mode", func(c *Canaries) error { return os.Chmod(file(c), 0o640) }, "its mode is 0640 and was 0644"},
 		{"mode of a directory", func(c *Canaries) error { return os.Chmod(directory(c), 0o700) }, "its mode is 0700 and was 0755"},
 		{"mode there and back", func(c *Canaries) error {
 			return errors.Join(os.Chmod(file(c), 0o600), os.Chmod(file(c), 0o644))
-		}, "and back again"},
+		}, "changed back"},
 		{"time", func(c *Canaries) error { return os.Chtimes(file(c), time.Time{}, time.Now()) }, "time of modification"},
 		{"a link", func(c *Canaries) error {
 			return os.Link(file(c), filepath.Join(filepath.Dir(c.directories[0]), "../link"))
@@ -47,10 +47,10 @@ func TestCanaries(t *testing.T) {
 		}, "was added"},
 		{"a FIFO instead", func(c *Canaries) error {
 			return errors.Join(os.Remove(file(c)), unix.Mkfifo(file(c), 0o644))
-		}, "somebody has written to it"},
+		}, "it was written to"},
 		{"added and removed", func(c *Canaries) error {
 			return errors.Join(os.Mkdir(directory(c)+"/new", 0o700), os.Remove(directory(c)+"/new"))
-		}, "somebody has written to it"},
+		}, "it was written to"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			c := newCanaries(t, 3)
