@@ -47,7 +47,7 @@ function tiles({ run }) {
   ];
   const publish = run.methods.find((m) => m.method === "NodePublishVolume");
   if (publish?.codes.OK > 0) all.push(tile("Publish p99", amount(publish.p99_ms, "ms"), `half within ${amount(publish.p50_ms, "ms")}`));
-  if (run.deadlines.expired > 0) all.push(tile("Gone after the deadline, p99", amount(run.deadlines.late_p99_ms, "ms"), `half within ${amount(run.deadlines.late_p50_ms, "ms")}`));
+  if (run.deadlines.expired > 0) all.push(tile("Lateness p99", amount(run.deadlines.late_p99_ms, "ms"), `half within ${amount(run.deadlines.late_p50_ms, "ms")}`));
   if (run.deadlines.lowest_pressure !== undefined) all.push(tile("Lowest pressure factor", amount(run.deadlines.lowest_pressure, "share"), "of each lifespan"));
   return make("div", { class: "tiles" }, ...all);
 }
