@@ -296,6 +296,17 @@ func (l *localCluster) testNodeLost() {
 	sum := l.exec("stays", write("/v/data", 100)+" && sync && sha256sum </v/data")
 
 	l.powerCut(node)
+	started := false
+	start := func() {
+		l.script("node.sh", "start", strconv.Itoa(node))
+		l.mountDisk(node)
+		started = true
+	}
+	defer func() { // the scenarios after this one need the node
+		if !started {
+			start()
+		}
+	}()
 	l.wantPoolOf(node, "Unreachable")
 	pool := l.pools()[l.nodeName(node)]
 	away := func(c struct{ Type, Status, Reason, Message string }) bool { return c.Reason == "NodeAway" }
@@ -314,8 +325,7 @@ func (l *localCluster) testNodeLost() {
 		l.t.Errorf("the volume of the node is %s", state)
 	}
 
-	l.script("node.sh", "start", strconv.Itoa(node))
-	l.mountDisk(node)
+	start()
 	l.daemonsReady()
 	l.wantPoolOf(node, "Ready")
 	l.eventually("the pod has its data", func() error {
