@@ -218,7 +218,7 @@ func TestBackOff(t *testing.T) {
 				if attempts < 20 || attempts > 60 || len(s.log) != 1 {
 					t.Errorf("%d attempts in ten minutes; logged is %q", attempts, s.log)
 				}
-				s.replaced = nil
+				s.set(func() { s.replaced = nil })
 				s.fails(nil)
 				time.Sleep(usualWaits.Longest)
 				s.want("at last", true)
@@ -264,7 +264,7 @@ func TestSilence(t *testing.T) {
 		})
 		time.Sleep(pageLimit + usualWaits.Longest)
 		s.want("after the page", true)
-		s.replaced = nil
+		s.set(func() { s.replaced = nil })
 		s.create("b")
 		time.Sleep(2*watchTime + watchGrace)
 		s.want("after the watch", true)

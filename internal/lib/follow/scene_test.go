@@ -122,10 +122,14 @@ func (s *scene) config() Config[*v1alpha1.PoolVolume] {
 			return list, s.client.List(ctx, list, &client.ListOptions{Limit: o.Limit, Continue: o.Continue})
 		},
 		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			if s.replaced != nil {
-				if w := s.replaced(o.ResourceVersion); w != nil {
-					return w, nil
+			var w watch.Interface
+			s.set(func() {
+				if s.replaced != nil {
+					w = s.replaced(o.ResourceVersion)
 				}
+			})
+			if w != nil {
+				return w, nil
 			}
 			return s.client.Watch(ctx, &v1alpha1.PoolVolumeList{}, &client.ListOptions{Raw: &o})
 		},
