@@ -96,13 +96,14 @@ measure: ## Measure: WHAT=bench, attach-bench, fleet, pools-scale
 
 # The page's scripts are tested by themselves, too. With PAGE_KUBECONFIG=FILE, TestRealCluster visits a volume of a real
 # cluster; it says what else it has to be told.
-page-check: ## Test the page of "kubectl katbox ui" in Chromium, five minutes; FLAGS="-run TestSpeed", PAGE_SHOTS=DIR gets pictures
+page-check: ## Test the pages of "kubectl katbox ui" and of the soak in Chromium, five minutes; FLAGS="-run TestSpeed", PAGE_SHOTS=DIR gets pictures
 	@for program in chromium npm; do command -v $$program >/dev/null || { \
 		echo "$$program is missing: install Debian's packages chromium and npm." >&2; exit 1; }; done
 	node --test internal/plugin/web/page/test/*.test.js
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w $(NAMED)' -o bin/ ./cmd/kubectl-katbox
 	cd .ci/page && npm ci --ignore-scripts --no-audit --no-fund --silent && go vet ./... && \
 		PAGE_SHOTS='$(if $(PAGE_SHOTS),$(abspath $(PAGE_SHOTS)))' go test -count=1 -timeout 3h -v $(FLAGS) .
+	KATBOX_PAGE_CHECK=1 go test -vet=off -count=1 -run '^TestPageInABrowser$$' ./soak/internal/report
 
 deploy-check: bin/helm bin/kustomize bin/controller-gen bin/helm-docs bin/promtool ## Render manifests and chart, and validate each object by the API server's code
 	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 -timeout=30m ./...
