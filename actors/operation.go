@@ -104,5 +104,5 @@ func Change[M interface {
 	return Order(name, m, same, func(ctx context.Context) (struct{}, error) { return struct{}{}, run(ctx) })
 }
 
-// Always: two requests of the type ask for the same thing.
+// Always reports that two requests of the type ask for the same thing.
 func Always[M any](M) bool { return true }

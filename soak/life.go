@@ -31,7 +31,8 @@ type life struct {
 
 func newLife(c *churn, planned workload.Pod) *life {
 	l := &life{
-		environment: c.environment, churn: c, planned: planned, pod: kubelet.NewPod(c.environment.layout.Kubelet, c.environment.layout.Work, planned),
+		environment: c.environment, churn: c, planned: planned,
+		pod:       kubelet.NewPod(c.environment.layout.Kubelet, c.environment.layout.Work, planned),
 		isMounted: make(chan struct{}), isGone: make(chan struct{}),
 		volumes: make(map[*kubelet.Volume]*scratch),
 	}

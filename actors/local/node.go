@@ -236,7 +236,8 @@ func (n *Node) CreateVolume(ctx context.Context, pool string, v local.NewVolume)
 	case v.Source.Snapshot != "" && v.Source.Volume != "":
 		return made, volume.Invalid("source", "of volume "+v.Name+" is both a snapshot and a volume")
 	}
-	return actors.Ask(ctx, n.Root, n.Supervisor(), &localmessages.MakeLocal{Routing: messages.RoutingTo(ctx, kindVolume, v.Name), Pool: pool, New: v})
+	m := &localmessages.MakeLocal{Routing: messages.RoutingTo(ctx, kindVolume, v.Name), Pool: pool, New: v}
+	return actors.Ask(ctx, n.Root, n.Supervisor(), m)
 }
 
 // GrowVolume makes a volume at least as large as said.
@@ -279,7 +280,8 @@ func (n *Node) DeleteSnapshot(ctx context.Context, pool, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return n.Change(ctx, &localmessages.DeleteLocal{Routing: messages.RoutingTo(ctx, kindSnapshot, name), Pool: pool, Name: name, Snapshot: true})
+	route := messages.RoutingTo(ctx, kindSnapshot, name)
+	return n.Change(ctx, &localmessages.DeleteLocal{Routing: route, Pool: pool, Name: name, Snapshot: true})
 }
 
 // checkName refuses what is no name of a volume or a snapshot, before it reaches a path.

@@ -44,7 +44,8 @@ func (f Front) Unpublish(ctx context.Context, id, target string) error {
 
 // Expand completes the growth of a volume on the node, and returns its size in bytes.
 func (f Front) Expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
-	return actors.Ask(ctx, f.Root, f.Supervisor(), &messages.ExpandStaged{Routing: messages.RoutingTo(ctx, KindVolume, e.Volume), Expansion: e})
+	m := &messages.ExpandStaged{Routing: messages.RoutingTo(ctx, KindVolume, e.Volume), Expansion: e}
+	return actors.Ask(ctx, f.Root, f.Supervisor(), m)
 }
 
 // Stats measures a volume that is staged or published at a path, and says whether it can be used.

@@ -104,7 +104,9 @@ func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
 // One that Katbox has not made grows too: its claim asks for that.
 func (c *Controller) GrowVolume(ctx context.Context, id string, required, limit int64) (pools.Volume, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.GrowVolume{Routing: messages.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind, Required: required, Limit: limit})
+		&poolmessages.GrowVolume{
+			Routing: messages.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind, Required: required, Limit: limit,
+		})
 }
 
 // Attach attaches a volume to a node.
@@ -119,7 +121,9 @@ func (c *Controller) Attach(ctx context.Context, a pools.NewAttachment) (pools.A
 func (c *Controller) Detach(ctx context.Context, id, node string) error {
 	if node != "" {
 		_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-			&poolmessages.DetachVolume{Routing: messages.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node})
+			&poolmessages.DetachVolume{
+				Routing: messages.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node,
+			})
 		return err
 	}
 	v, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.FindVolume{Name: id, Kind: c.kind})

@@ -33,7 +33,8 @@ func TestPoolOfARealAnswer(t *testing.T) {
 			condition: v1alpha1.ConditionReachable, reason: "BadAnswer"},
 		{name: "hangs", fault: &fakevpsa.Fault{Kind: fakevpsa.Hang}, want: v1alpha1.PoolUnreachable,
 			condition: v1alpha1.ConditionReachable, reason: "Timeout"},
-		{name: "nearly full", options: fakevpsa.Options{Pools: []fakevpsa.Pool{{Name: "a", Capacity: 100, Mode: "alert"}}}, want: v1alpha1.PoolReady,
+		{name: "nearly full", options: fakevpsa.Options{Pools: []fakevpsa.Pool{{Name: "a", Capacity: 100, Mode: "alert"}}},
+			want:      v1alpha1.PoolReady,
 			condition: v1alpha1.ConditionCapacityHealthy, reason: "ModeAlert"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

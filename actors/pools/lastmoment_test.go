@@ -40,7 +40,8 @@ func TestPersonKeepsAVolumeAtTheLastMoment(t *testing.T) {
 		h.keepLonger("a", 48*time.Hour)
 		synctest.Wait()
 		_, err := actors.Ask(h.Context(), h.controller.Root, h.controller.Supervisor(), &poolmessages.EndRetained{
-			Routing: messages.RoutingTo(h.Context(), rules.KindVolume, "a"), Name: "a", Since: since, Lifespan: 24 * time.Hour, Reason: pools.Expired,
+			Routing: messages.RoutingTo(h.Context(), rules.KindVolume, "a"), Name: "a",
+			Since: since, Lifespan: 24 * time.Hour, Reason: pools.Expired,
 			Why: "a test",
 		})
 		if err == nil {

@@ -361,7 +361,9 @@ func TestSecretsAreNowhere(t *testing.T) {
 		_, err := c.Volume(t.Context(), first)
 		wantText(t, err, "the key (hidden) may not do that")
 		fmt.Fprintln(&all, err)
-		for _, fault := range []fakevpsa.Fault{{Kind: fakevpsa.LoseAnswer}, {Kind: fakevpsa.HTML, Text: token}, {Kind: fakevpsa.HTTP, Text: token}} {
+		for _, fault := range []fakevpsa.Fault{
+			{Kind: fakevpsa.LoseAnswer}, {Kind: fakevpsa.HTML, Text: token}, {Kind: fakevpsa.HTTP, Text: token},
+		} {
 			fault.Times = readings
 			must(a.Fail(fault))(t)
 			_, err := c.Health(t.Context())

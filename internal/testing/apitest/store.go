@@ -192,7 +192,9 @@ func (s *Server) remove(p place, k key, o metav1.DeleteOptions) error {
 }
 
 // list returns a page of objects in the order of their names, and where the next one begins.
-func (s *Server) list(p place, namespace string, selected selector, after string, limit int) (items []*unstructured.Unstructured, next string) {
+func (s *Server) list(p place, namespace string, selected selector, after string, limit int) (
+	items []*unstructured.Unstructured, next string,
+) {
 	keys := slices.SortedFunc(maps.Keys(s.objects[p]), func(a, b key) int { return strings.Compare(a.text(), b.text()) })
 	for _, k := range keys {
 		other := namespace != "" && k.namespace != namespace

@@ -35,7 +35,8 @@ func pageOf(t *testing.T, x *Result) (string, pageData) {
 	}
 	text := out.String()
 	found := blocks.FindAllStringSubmatch(text, -1)
-	if len(found) != 3 || found[0][1] != "style" || found[1][1] != `script type="application/json" id="run"` || found[2][1] != `script type="module"` {
+	if len(found) != 3 || found[0][1] != "style" ||
+		found[1][1] != `script type="application/json" id="run"` || found[2][1] != `script type="module"` {
 		t.Fatalf("the page has other blocks than style, data and script: %.300q", found)
 	}
 	want := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " + hashOf([]byte(found[0][2])) +
@@ -66,7 +67,8 @@ func TestPageHasWhatTheTerminalSays(t *testing.T) {
 	if len(data.Stories) != 1 || data.Stories[0].What != "<b>not there</b>" || data.Stories[0].Clock != "00:00:01.250" || data.More != 0 {
 		t.Errorf("stories %+v, want that of the violation", data.Stories)
 	}
-	if !reflect.DeepEqual(data.Run.Samples, x.Samples) || !reflect.DeepEqual(data.Run.FaultSpans, x.FaultSpans) || len(data.Run.Violations) > 0 {
+	if !reflect.DeepEqual(data.Run.Samples, x.Samples) || !reflect.DeepEqual(data.Run.FaultSpans, x.FaultSpans) ||
+		len(data.Run.Violations) > 0 {
 		t.Errorf("%+v, want the result without its violations", data.Run)
 	}
 	if len(data.AtOnce) != 1 || data.AtOnce[0] != "clock-step" {
@@ -78,7 +80,8 @@ func TestPageHasWhatTheTerminalSays(t *testing.T) {
 }
 
 // evil is a text that would do something if it was taken for HTML.
-const evil = `</script></pre></style><script>document.title = "broken into"</script><img src="x" onerror="document.title='broken into'"><!--<script>`
+const evil = `</script></pre></style><script>document.title = "broken into"</script>` +
+	`<img src="x" onerror="document.title='broken into'"><!--<script>`
 
 // evilResult has it wherever a text may come from a volume, a driver or a file.
 func evilResult(t *testing.T) *Result {
@@ -150,7 +153,7 @@ func drawnBy(t *testing.T, browser string, x *Result) string {
 	show.Stdout, show.SysProcAttr = shown, &syscall.SysProcAttr{Setpgid: true}
 	err = show.Run()
 	if show.Process != nil {
-		syscall.Kill(-show.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-show.Process.Pid, syscall.SIGKILL) // it may have ended
 	}
 	dom, errRead := os.ReadFile(shown.Name())
 	if err := errors.Join(err, errRead); err != nil {
@@ -184,9 +187,12 @@ func TestPageInABrowser(t *testing.T) {
 		}, []string{"<b>not there", "<img", "<title>broken into", "does not run here"},
 			// Deadlines, violations and faults, their times, and what two samples have with the times of each group.
 			1 + 4 + 1 + 10 + 4},
-		"over before it began": {emptyResult(interrupted{}, nil), []string{`<header class="unproven">`, "end: interrupted", "not broken so far", "soak --seed 0"},
+		"over before it began": {emptyResult(interrupted{}, nil), []string{
+			`<header class="unproven">`, "end: interrupted", "not broken so far", "soak --seed 0",
+		},
 			[]string{"What happened", "0 violations", ">kept<", "one by one", "The workload<", "<h2>Deadlines", "does not run here"}, 4},
-		"long": {generated(600, true), []string{"3 violations", "by -30m0s", "headroom begins"}, []string{"NaN", "Infinity", "undefined"}, 1 + 7 + 1 + 12 + 4},
+		"long": {generated(600, true), []string{"3 violations", "by -30m0s", "headroom begins"},
+			[]string{"NaN", "Infinity", "undefined"}, 1 + 7 + 1 + 12 + 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drawn := drawnBy(t, browser, test.x)

@@ -88,7 +88,7 @@ func bars(out io.Writer, width func() int) func(standing) {
 			fmt.Fprintf(&b, "\r\x1b[K%s\n", string(letters[:min(len(letters), width()-1)]))
 		}
 		up = fmt.Sprintf("\x1b[%dA", len(text))
-		io.WriteString(out, b.String())
+		_, _ = io.WriteString(out, b.String()) // a terminal that has gone needs nothing
 	}
 }
 

@@ -59,7 +59,7 @@ func Text(head []string, rows [][]string, left ...int) string {
 // has a line of its own.
 func Wrap(text string, width int) []string {
 	lines := []string{""}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		last := &lines[len(lines)-1]
 		switch {
 		case *last == "":
