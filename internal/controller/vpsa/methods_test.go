@@ -18,7 +18,9 @@ import (
 )
 
 func TestHealth(t *testing.T) {
-	a := newArray(t, fakevpsa.Options{Pools: []fakevpsa.Pool{{Capacity: 100, Used: 10 << 10, Mode: "alert"}, {Capacity: 50, Status: "Failed"}}})
+	a := newArray(t, fakevpsa.Options{Pools: []fakevpsa.Pool{
+		{Capacity: 100, Used: 10 << 10, Mode: "alert"}, {Capacity: 50, Status: "Failed"},
+	}})
 	if _, err := a.AddVolume(fakevpsa.Volume{Name: "v", Pool: "pool-00000001", Size: 7, Block: true}); err != nil {
 		t.Fatal(err)
 	}
