@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"html"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/testing/scripttest"
 	"github.com/katbox/katbox/soak/internal/history"
 )
 
@@ -94,7 +94,7 @@ func evilResult(t *testing.T) *Result {
 	return x
 }
 
-func TestPageTrustsNobody(t *testing.T) {
+func TestPageTrustsNoText(t *testing.T) {
 	text, data := pageOf(t, evilResult(t))
 	if strings.Contains(text, "<img") || strings.Contains(text, "<!--") {
 		t.Error("a text became an element")
@@ -214,21 +214,4 @@ func TestPageInABrowser(t *testing.T) {
 }
 
 // TestScripts runs the tests of the scripts, where there is a node that can.
-func TestScripts(t *testing.T) {
-	const oldest = 20
-	var major int
-	version, err := exec.Command("node", "--version").Output()
-	if err != nil {
-		t.Skipf("this machine lacks Node.js %d: %v", oldest, err)
-	}
-	if _, err := fmt.Sscanf(string(version), "v%d.", &major); err != nil || major < oldest {
-		t.Skipf("this machine lacks Node.js %d: it has %q", oldest, version)
-	}
-	files, err := filepath.Glob("page/test/*.test.js")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no tests of scripts: %v", err)
-	}
-	if out, err := exec.Command("node", append([]string{"--test"}, files...)...).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
+func TestScripts(t *testing.T) { scripttest.Run(t, "page/test/*.test.js") }

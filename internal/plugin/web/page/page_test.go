@@ -1,14 +1,13 @@
 package page
 
 import (
-	"fmt"
 	"io/fs"
-	"os/exec"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/katbox/katbox/internal/testing/scripttest"
 )
 
 // most is how much the whole page may weigh, in bytes.
@@ -154,21 +153,4 @@ func TestPageIsWhole(t *testing.T) {
 }
 
 // TestScripts runs the tests of the scripts, as make page-check does, where there is a node that can.
-func TestScripts(t *testing.T) {
-	const oldest = 20
-	var major int
-	version, err := exec.Command("node", "--version").Output()
-	if err != nil {
-		t.Skipf("this machine lacks Node.js %d: %v", oldest, err)
-	}
-	if _, err := fmt.Sscanf(string(version), "v%d.", &major); err != nil || major < oldest {
-		t.Skipf("this machine lacks Node.js %d: it has %q", oldest, version)
-	}
-	files, err := filepath.Glob("test/*.test.js")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no tests of scripts: %v", err)
-	}
-	if out, err := exec.Command("node", append([]string{"--test"}, files...)...).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
+func TestScripts(t *testing.T) { scripttest.Run(t, "test/*.test.js") }
