@@ -17,13 +17,10 @@ func find[T any](s *System, f func() (T, error)) (found Found[T]) {
 	return found
 }
 
-// InWorker runs f in a worker, and then hands over what has come of it; a panic in f is an error. An actor's then sends it
-// to the actor. InWorker's own error says why no worker takes f: nothing is handed over then.
-func InWorker[T any](s *System, f func() (T, error), then func(T, error)) error {
-	return s.Workers.Go(func() {
-		found := find(s, f)
-		then(found.Value, found.Err)
-	})
+// InWorker runs f in a worker, and then hands over its error; a panic in f is one. An actor's then sends it to the actor.
+// InWorker's own error says why no worker takes f: nothing is handed over then.
+func InWorker(s *System, f func() error, then func(error)) error {
+	return s.Workers.Go(func() { then(Guard(s.log, f)) })
 }
 
 // Find runs f in a worker. The channel gets what has come of it.

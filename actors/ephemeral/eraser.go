@@ -164,8 +164,7 @@ func (e *eraser) read(from int64) {
 // run runs f in a worker and sends what done makes of its error, or of the reason why no worker
 // takes it.
 func (e *eraser) run(f func() error, done func(error) any) {
-	err := actors.InWorker(e.System, func() (struct{}, error) { return struct{}{}, f() }, func(_ struct{}, err error) { e.send(done(err)) })
-	if err != nil {
+	if err := actors.InWorker(e.System, f, func(err error) { e.send(done(err)) }); err != nil {
 		e.send(done(err))
 	}
 }

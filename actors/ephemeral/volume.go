@@ -162,12 +162,17 @@ func (v *subject) measure(m *messages.VolumeStats) {
 	if !m.Deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, m.Deadline)
 	}
-	record, answer := v.record, func(stats volume.Stats, err error) {
+	var stats volume.Stats
+	record, answer := v.record, func(err error) {
 		cancel()
 		v.measuring.Store(false)
 		m.Send(stats, err)
 	}
-	if err := actors.InWorker(v.System, func() (volume.Stats, error) { return v.stats(ctx, record, v.id, m.Path) }, answer); err != nil {
-		answer(volume.Stats{}, err)
+	err := actors.InWorker(v.System, func() (err error) {
+		stats, err = v.stats(ctx, record, v.id, m.Path)
+		return err
+	}, answer)
+	if err != nil {
+		answer(err)
 	}
 }

@@ -61,10 +61,10 @@ func (k *keeper) look(p *pool) {
 		release = at.use()
 	}
 	m := &looked{pool: p, at: at}
-	err := actors.InWorker(k.System, func() (struct{}, error) {
+	err := actors.InWorker(k.System, func() error {
 		k.lookAt(m, place, reread)
-		return struct{}{}, m.err
-	}, func(_ struct{}, err error) {
+		return m.err
+	}, func(err error) {
 		m.err = err
 		if release != nil {
 			release()
@@ -227,7 +227,7 @@ func (k *keeper) erase(p *pool) {
 		return
 	}
 	at, release := p.dir, p.dir.use()
-	err := actors.InWorker(k.System, func() (struct{}, error) { return struct{}{}, at.Erase(k.ctx) }, func(_ struct{}, err error) {
+	err := actors.InWorker(k.System, func() error { return at.Erase(k.ctx) }, func(err error) {
 		release()
 		k.Root.Send(k.self, &erased{p, err})
 	})

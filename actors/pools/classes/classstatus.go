@@ -79,13 +79,17 @@ func (k *classes) update(c actor.Context, name string) {
 	if !leaves && !unprotected && equality.Semantic.DeepEqual(one.object.Status, status) {
 		return
 	}
-	object, self := one.object.DeepCopy(), c.Self()
-	err := actors.InWorker(k.System, func() (*v1alpha1.PoolClass, error) {
+	object, self, saved := one.object.DeepCopy(), c.Self(), &classSaved{class: one, name: name}
+	err := actors.InWorker(k.System, func() error {
 		if leaves {
-			return nil, k.Unprotect(k.Context, object, object.Name)
+			return k.Unprotect(k.Context, object, object.Name)
 		}
-		return object, k.write(k.Context, object, status, unprotected)
-	}, func(object *v1alpha1.PoolClass, err error) { k.Root.Send(self, &classSaved{one, name, object, err}) })
+		saved.object = object
+		return k.write(k.Context, object, status, unprotected)
+	}, func(err error) {
+		saved.err = err
+		k.Root.Send(self, saved)
+	})
 	one.saving = err == nil
 }
 

@@ -59,11 +59,11 @@ func (k *classes) end(c actor.Context, v *keptVolume, trial bool, reason pools.E
 	name, pool := v.name, v.pool
 	self := c.Self()
 	k.retention.begin(v, trial)
-	err := actors.InWorker(k.System, func() (struct{}, error) {
+	err := actors.InWorker(k.System, func() error {
 		ctx, cancel := context.WithTimeout(k.Context, env.LongestOperation)
 		defer cancel()
-		return actors.Ask(ctx, k.Root, k.Supervisor(), order)
-	}, func(_ struct{}, err error) { k.Root.Send(self, &retainedEnded{name, pool, err}) })
+		return k.Change(ctx, order)
+	}, func(err error) { k.Root.Send(self, &retainedEnded{name, pool, err}) })
 	if err != nil { // it is stopping
 		k.retention.ended(name, pool, false, time.Now())
 	}

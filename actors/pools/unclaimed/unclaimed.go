@@ -93,11 +93,11 @@ func (u *unclaimed) after(c actor.Context, wait time.Duration) {
 // begin lets a worker look.
 func (u *unclaimed) begin(c actor.Context) {
 	self := c.Self()
-	err := actors.InWorker(u.System, func() (struct{}, error) {
+	err := actors.InWorker(u.System, func() error {
 		ctx, cancel := context.WithTimeout(u.Context, env.LongestOperation)
 		defer cancel()
-		return struct{}{}, u.sweep(ctx)
-	}, func(_ struct{}, err error) { u.Root.Send(self, &sweepEnded{err}) })
+		return u.sweep(ctx)
+	}, func(err error) { u.Root.Send(self, &sweepEnded{err}) })
 	if err != nil { // it is stopping
 		u.after(c, sweepFirst)
 	}
