@@ -143,7 +143,7 @@ func TestVolumeGoesElsewhereWhenItsNodeIsGone(t *testing.T) {
 		h.connects("n1", one)
 		h.connects("n2", two)
 		gone := []string{"Pools", "Volume", "Volumes", "Snapshots", "CreateVolume"}
-		one.Fail(fakepools.Method(volume.ErrUnavailable, gone...)) // nobody has noticed yet
+		one.Fail(fakepools.Method(volume.ErrUnavailable, gone...)) // the pool is still taken for reachable
 		_, err := h.local().CreateVolume(h.Context(), newLocal("v", 1, []string{disk1}))
 		if !errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrUnavailable) {
 			h.Errorf("on a node that is gone: %v", err)

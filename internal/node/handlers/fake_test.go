@@ -42,7 +42,7 @@ type node struct {
 }
 
 // streamsThatMayStandStill: a test that opens as many streams as there may be takes its time on a busy machine, and none of
-// them is cut meanwhile because nobody reads it.
+// them is cut meanwhile because it is not read.
 func streamsThatMayStandStill(h *handler) { h.stall = 24 * time.Hour }
 
 func newNode(t *testing.T, adjust ...func(*handler)) *node {

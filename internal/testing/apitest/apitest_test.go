@@ -227,7 +227,7 @@ func TestListsHavePages(t *testing.T) {
 	}
 }
 
-// TestSelectors: a list has what is selected, and a watch is told of what begins to be, or is no more.
+// TestSelectors: a list has what is selected, and a watch gets what is selected from then on, and what no longer is.
 func TestSelectors(t *testing.T) {
 	s := apitest.New()
 	c, err := s.Client()
