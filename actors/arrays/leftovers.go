@@ -81,8 +81,7 @@ func (l *leftovers) clear(ctx context.Context, r staged.Record) error {
 		return err
 	}
 	volume := messages.Routing{ID: messages.KeyOf(kindVolume, r.Volume)}
-	_, err = actors.Ask(ctx, l.Root, l.Supervisor(), &messages.ClearDetached{Routing: volume})
-	return err
+	return l.Change(ctx, &messages.ClearDetached{Routing: volume})
 }
 
 func (e *environment) attached(ctx context.Context, id string) (bool, error) {

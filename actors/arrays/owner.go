@@ -142,16 +142,14 @@ func (o *owner) watchLater() {
 
 // useSession logs in to the target of an attachment, for its volume.
 func (e *environment) useSession(ctx context.Context, a pools.Attachment) error {
-	_, err := actors.Ask(ctx, e.Root, e.Supervisor(),
-		&messages.UseSession{Routing: messages.Routing{ID: messages.KeyOf(kindSession, a.Target)}, Attachment: a})
-	return err
+	return e.Change(ctx, &messages.UseSession{Routing: messages.Routing{ID: messages.KeyOf(kindSession, a.Target)}, Attachment: a})
 }
 
 // releaseSession says that a volume needs the session of its attachment no more.
 func (e *environment) releaseSession(ctx context.Context, a pools.Attachment) error {
-	_, err := actors.Ask(ctx, e.Root, e.Supervisor(),
-		&messages.ReleaseSession{Routing: messages.Routing{ID: messages.KeyOf(kindSession, a.Target)}, Target: a.Target, Volume: a.Volume})
-	return err
+	return e.Change(ctx, &messages.ReleaseSession{
+		Routing: messages.Routing{ID: messages.KeyOf(kindSession, a.Target)}, Target: a.Target, Volume: a.Volume,
+	})
 }
 
 // report writes into the attachment of a volume whether its session carries I/O, sooner or later.

@@ -179,7 +179,7 @@ func (t *task) detach() error {
 	ctx, cancel := context.WithTimeout(t.ctx, attachLimit)
 	defer cancel()
 	m := &messages.ProlongVolume{Routing: messages.Routing{ID: t.record.Attach.ID}, By: t.id}
-	_, err := actors.Ask(ctx, t.Root, t.Supervisor(), m)
+	err := t.Change(ctx, m)
 	if t.ctx.Err() != nil && err != nil {
 		return fmt.Errorf("%w: volume %s stays attached until the next start", actors.ErrStopping, t.record.Attach.ID)
 	}

@@ -72,8 +72,7 @@ func (n *Node) hold(ctx context.Context, verb string, m *messages.HoldVolume, ch
 		if err := check(); err != nil {
 			return err
 		}
-		_, err := actors.Ask(ctx, n.Root, n.Supervisor(), m)
-		return err
+		return n.Change(ctx, m)
 	})
 	if err != nil {
 		return volume.Description{}, err

@@ -207,15 +207,13 @@ func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
 
 func (n *Node) publish(ctx context.Context, p volume.Publication) error {
 	defer n.env.calls.Begin()()
-	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.PublishVolume{Routing: n.routing(ctx, p.ID), Publication: p})
-	return err
+	return n.Change(ctx, &messages.PublishVolume{Routing: n.routing(ctx, p.ID), Publication: p})
 }
 
 // Unpublish unmounts a volume, which is retained when target was its last one.
 func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
 	defer n.env.calls.Begin()()
-	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.UnpublishVolume{Routing: n.routing(ctx, id), Target: target})
-	return err
+	return n.Change(ctx, &messages.UnpublishVolume{Routing: n.routing(ctx, id), Target: target})
 }
 
 // Stats measures a volume that is published at path.

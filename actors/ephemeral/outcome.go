@@ -31,8 +31,7 @@ func (n *Node) End(ctx context.Context, id volume.ID, pod volume.PodUID, o volum
 	if o == volume.OutcomeUnknown || !o.Valid() {
 		return volume.Invalid("outcome", fmt.Sprintf("is %s, which no pod ends with", o))
 	}
-	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.EndVolume{Routing: n.routing(ctx, id), Pod: pod, Outcome: o})
-	return err
+	return n.Change(ctx, &messages.EndVolume{Routing: n.routing(ctx, id), Pod: pod, Outcome: o})
 }
 
 // outcomeNews is what an EndVolume says.

@@ -23,8 +23,7 @@ func (n *Node) Own(ctx context.Context, id volume.ID, pod volume.PodUID, owner v
 	if err := owner.Check(); err != nil {
 		return err
 	}
-	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.OwnVolume{Routing: n.routing(ctx, id), Pod: pod, Owner: owner})
-	return err
+	return n.Change(ctx, &messages.OwnVolume{Routing: n.routing(ctx, id), Pod: pod, Owner: owner})
 }
 
 // Holdings returns how many retained volumes there are of each namespace, in no order. While nothing

@@ -27,8 +27,7 @@ func (n *Node) Purge(ctx context.Context, id volume.ID, by, why string) error {
 		if err := checkTexts(by, why); err != nil {
 			return err
 		}
-		_, err := actors.Ask(ctx, n.Root, n.Supervisor(), m)
-		return err
+		return n.Change(ctx, m)
 	})
 }
 

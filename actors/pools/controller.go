@@ -95,9 +95,7 @@ func (c *Controller) CreateVolume(ctx context.Context, v pools.NewVolume) (pools
 
 // DeleteVolume deletes a volume. One that does not exist is deleted.
 func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
-	_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.RemoveVolume{Routing: messages.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind})
-	return err
+	return c.Change(ctx, &poolmessages.RemoveVolume{Routing: messages.RoutingTo(ctx, rules.KindVolume, id), Name: id, Kind: c.kind})
 }
 
 // GrowVolume makes a volume at least as large as required, in bytes, and not larger than the limit.
@@ -120,11 +118,9 @@ func (c *Controller) Attach(ctx context.Context, a pools.NewAttachment) (pools.A
 // reach the volume any more.
 func (c *Controller) Detach(ctx context.Context, id, node string) error {
 	if node != "" {
-		_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-			&poolmessages.DetachVolume{
-				Routing: messages.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node,
-			})
-		return err
+		return c.Change(ctx, &poolmessages.DetachVolume{
+			Routing: messages.RoutingTo(ctx, rules.KindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node,
+		})
 	}
 	v, err := actors.Ask(ctx, c.Root, c.Supervisor(), &poolmessages.FindVolume{Name: id, Kind: c.kind})
 	if errors.Is(err, volume.ErrNotFound) {
@@ -146,9 +142,7 @@ func (c *Controller) CreateSnapshot(ctx context.Context, name, id string) (pools
 
 // DeleteSnapshot deletes a snapshot. One that does not exist is deleted.
 func (c *Controller) DeleteSnapshot(ctx context.Context, id string) error {
-	_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
-		&poolmessages.RemoveSnapshot{Routing: messages.RoutingTo(ctx, rules.KindSnapshot, id), Name: id, Kind: c.kind})
-	return err
+	return c.Change(ctx, &poolmessages.RemoveSnapshot{Routing: messages.RoutingTo(ctx, rules.KindSnapshot, id), Name: id, Kind: c.kind})
 }
 
 // Volume returns a volume, with the nodes that it is attached to or is being attached to.
