@@ -128,10 +128,8 @@ func (i *instance) newHandler(gateway bool) (http.Handler, error) {
 // volumes are the inline volumes of the node, and those of deleted claims in its pools.
 func (i *instance) volumes() handlers.Joined {
 	return handlers.Joined{Inline: i.node, Claims: func() handlers.Claims {
-		if l := i.locals.Load(); l != nil {
-			if n := l.node.Load(); n != nil {
-				return n
-			}
+		if l := i.locals.Load(); l != nil && l.started() {
+			return l.pools
 		}
 		return nil
 	}}

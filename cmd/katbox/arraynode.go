@@ -13,7 +13,7 @@ import (
 const initiatorInterface = "katbox"
 
 // newNode connects what changes the node with the actors that decide what changes.
-func (a *arrayPart) newNode() (*arrays.Node, error) {
+func (a *arrayPart) newNode() (partNode, error) {
 	o := a.o.arrays
 	cluster, err := o.cluster()
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *arrayPart) newNode() (*arrays.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return arrays.Start(arrays.Config{
+	n, err := arrays.Start(arrays.Config{
 		NodeName:  a.o.nodeID,
 		HostRoot:  o.hostRoot,
 		Table:     attach.Table,
@@ -50,4 +50,8 @@ func (a *arrayPart) newNode() (*arrays.Node, error) {
 		Threads:   o.threads(a.i.threads),
 		Log:       a.log,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
 }

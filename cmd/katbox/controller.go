@@ -56,7 +56,7 @@ func (l *locals) connect() error {
 		return nil
 	}
 	u, err := uplink.Start(uplink.Config{
-		Controller: o.address, CAFile: o.ca, TokenFile: o.token, Node: l.o.nodeID, Version: version, Pools: l.node.Load(),
+		Controller: o.address, CAFile: o.ca, TokenFile: o.token, Node: l.o.nodeID, Version: version, Pools: l.pools,
 		Metrics: l.i.counted, Log: l.log,
 	})
 	if err != nil {
@@ -67,12 +67,12 @@ func (l *locals) connect() error {
 }
 
 // disconnect ends the connections to the controller.
-func (l *locals) disconnect(ctx context.Context) {
+func (l *locals) disconnect() {
 	u := l.uplink.Load()
 	if u == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, disconnectTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), disconnectTimeout)
 	defer cancel()
 	if err := u.Stop(ctx); err != nil {
 		l.log.Info("disconnected from the controller, which asks again", logkeys.Cause, err.Error())

@@ -16,7 +16,6 @@ import (
 	actorslocal "github.com/katbox/katbox/actors/local"
 	"github.com/katbox/katbox/internal/lib/edge"
 	"github.com/katbox/katbox/internal/lib/kubelet"
-	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/pools"
@@ -29,23 +28,15 @@ import (
 	"github.com/katbox/katbox/internal/node/uplink"
 )
 
-const (
-	// localNodeTimeout bounds the stop of that part, so that the rest has time for its own.
-	localNodeTimeout = 5 * time.Second
-	// firstDisks is how long the registration waits for disks that are slow: the kubelet asks only then which pools
-	// there are.
-	firstDisks = 5 * time.Second
-)
+// firstDisks is how long the registration waits for disks that are slow: the kubelet asks only then which pools there are.
+const firstDisks = 5 * time.Second
 
-// locals is the part of the daemon that serves volumes on the node's own disks. It starts behind everything else and
-// in a goroutine of its own, as arrays does. A nil one stands for a daemon without this part.
+// locals is the part of the daemon that serves volumes on the node's own disks. A nil one stands for a daemon without this
+// part.
 type locals struct {
-	o   options
-	i   *instance
-	log logr.Logger
-	// node is set once it takes calls, registrar while the driver is registered.
-	node      atomic.Pointer[actorslocal.Node]
-	registrar atomic.Pointer[kubelet.Registrar]
+	*part
+	// pools is set before the part is started.
+	pools *actorslocal.Node
 	// uplink is set while the node is to be connected to the controller.
 	uplink atomic.Pointer[uplink.Uplink]
 	// changed says that a pool has appeared, or come back.
@@ -57,67 +48,46 @@ func (i *instance) serveLocal(context.Context) error {
 	if !i.o.local.serves() {
 		return nil
 	}
-	l := &locals{o: i.o, i: i, log: i.log.WithName("local"), changed: make(chan struct{}, 1)}
+	l := &locals{changed: make(chan struct{}, 1), part: &part{
+		o: i.o, i: i, what: "volumes on the node's disks", flag: "--local-endpoint", endpoint: i.o.local.endpoint, log: i.log.WithName("local"),
+	}}
+	l.kind = l
 	i.counted.LocalServed()
 	if i.o.registrationDir != "" {
 		i.counted.LocalRegistered(false)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	i.onStop(func(ctx context.Context) error {
-		cancel()
-		select {
-		case <-ended:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("stop serving volumes on the node's disks: %w", ctx.Err())
-		}
-	})
 	i.locals.Store(l)
-	go func() {
-		defer close(ended)
-		l.live(ctx)
-	}()
+	l.begin()
 	return nil
 }
 
-// part is what serves the driver.
-func (l *locals) part() *part {
-	return &part{
-		what: "volumes on the node's disks", flag: "--local-endpoint", endpoint: l.o.local.endpoint, log: l.log, registrar: &l.registrar,
+// around connects to the controller, waits for the disks, and makes the kubelet ask anew when one has appeared.
+func (l *locals) around(ctx context.Context, serve func()) {
+	l.retry(ctx, func(context.Context) error { return l.connect() })
+	defer l.disconnect()
+	l.awaitDisks(ctx)
+	select {
+	case <-l.changed: // the kubelet has not asked yet
+	default:
 	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		l.tell(ctx)
+	}()
+	serve()
+	<-told
 }
 
-// live serves until ctx ends, and stops what it has started.
-func (l *locals) live(ctx context.Context) {
-	l.part().retry(ctx, l.startNode)
-	if l.node.Load() != nil {
-		l.part().retry(ctx, func(context.Context) error { return l.connect() })
-		l.awaitDisks(ctx)
-		select {
-		case <-l.changed: // the kubelet has not asked yet
-		default:
-		}
-		told := make(chan struct{})
-		go func() {
-			defer close(told)
-			l.tell(ctx)
-		}()
-		l.part().retry(ctx, l.serve)
-		<-told
-	}
-	l.stop()
-}
-
-// startNode starts the actors, which look for the disks.
-func (l *locals) startNode(ctx context.Context) error {
+// open starts the actors, which look for the disks.
+func (l *locals) open() (partNode, error) {
 	places, err := l.o.local.places()
 	if err != nil {
-		return err // it was checked before
+		return nil, err // it was checked before
 	}
 	path, err := socket.Path(l.o.local.endpoint)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	paths := make([]string, 0, len(places))
 	for _, place := range places {
@@ -125,14 +95,14 @@ func (l *locals) startNode(ctx context.Context) error {
 	}
 	pools, err := openKnown(filepath.Join(filepath.Dir(path), knownName), paths)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range places {
 		places[i].UUID = pools.at(places[i].Path)
 	}
 	reserved, err := quota.Reserved("/etc")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	locations := localdisk.NewLocations(paths...)
 	d := &disks{
@@ -146,18 +116,10 @@ func (l *locals) startNode(ctx context.Context) error {
 		Changed: l.noteChange, HostRoot: l.o.arrays.hostRoot, Threads: l.o.local.threads(l.i.threads), Log: l.log,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.node.Store(n)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case err := <-n.Failed():
-			// What the actors were doing may still run. Only a new process knows that nothing does.
-			l.i.failed <- fmt.Errorf("volumes on the node's disks: %w", err)
-		}
-	}()
-	return nil
+	l.pools = n
+	return n, nil
 }
 
 // disks opens pools.
@@ -225,7 +187,7 @@ func (l *locals) awaitDisks(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstDisks)
 	defer cancel()
 	for {
-		segments, err := l.node.Load().Segments(ctx)
+		segments, err := l.pools.Segments(ctx)
 		if err != nil || len(segments) == len(l.o.local.pools) {
 			return
 		}
@@ -249,34 +211,18 @@ func (l *locals) tell(ctx context.Context) {
 	}
 }
 
-// serve serves and keeps the driver registered, until ctx ends or the socket is lost.
-func (l *locals) serve(ctx context.Context) error {
-	d, err := persistent.New(persistent.Config{
-		Kind: pools.KindLocal, Name: l.o.local.driverName, Version: version, NodeID: l.o.nodeID, KubeletDir: l.o.kubeletDir,
-		MaxVolumes: l.o.local.maxVolumes, Volumes: l.node.Load(), Segments: l.node.Load().Segments, Log: l.log, Trace: l.i.traces.Calls(),
-		Count: func(method string) edge.Calls { return l.i.counted.LocalMethod(method) },
-	})
-	if err != nil {
-		return err
-	}
+// driver describes the driver of the node's pools.
+func (l *locals) driver() (persistent.Config, kubelet.RegistrarConfig) {
 	registration := l.o.local.registrarConfig(l.o)
 	registration.Registered = l.i.counted.LocalRegistered
-	return l.part().serve(ctx, d, registration)
+	return persistent.Config{
+		Kind: pools.KindLocal, Name: l.o.local.driverName, MaxVolumes: l.o.local.maxVolumes, Segments: l.pools.Segments,
+		Count: func(method string) edge.Calls { return l.i.counted.LocalMethod(method) },
+	}, registration
 }
 
-// stop stops what startNode has started. Mounts stay: pods use them.
-func (l *locals) stop() {
-	n := l.node.Load()
-	if n == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), localNodeTimeout)
-	defer cancel()
-	l.disconnect(ctx)
-	if err := n.Stop(ctx); err != nil {
-		l.log.Info("stopped volumes on the node's disks; the next start goes on with what has not ended", logkeys.Cause, err.Error())
-	}
-}
+// close has nothing to undo.
+func (l *locals) close() {}
 
 // reportLocal writes which pools there are on the node's disks.
 func (i *instance) reportLocal(ctx context.Context, w io.Writer) error {
@@ -285,30 +231,19 @@ func (i *instance) reportLocal(ctx context.Context, w io.Writer) error {
 	case l == nil:
 		_, err := fmt.Fprintln(w, "not served: there is no --local-pool")
 		return err
-	case l.node.Load() == nil:
+	case !l.started():
 		return errors.New("not served yet; the log says why")
 	}
 	if err := l.registrar.Load().Registered(); err != nil {
 		fmt.Fprintf(w, "kubelet   %s\n", volume.OneLine(err))
 	}
-	all, err := l.node.Load().Places(ctx)
+	all, err := l.pools.Places(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range all {
 		fmt.Fprintf(w, "%s class=%s %q backend=%s fs=%s hardLimit=%t total=%d free=%d promised=%d %s\n", cmp.Or(p.UUID, "-"), p.Class, p.Path,
 			p.Backend, p.FSType, p.HardLimit, p.Total, p.Free, p.Provisioned, p.Failed)
-	}
-	return nil
-}
-
-// healthy returns nil while the actors answer. A disk that is away makes no difference.
-func (l *locals) healthy(ctx context.Context) error {
-	if l == nil || l.node.Load() == nil {
-		return nil
-	}
-	if err := l.node.Load().Ready(ctx); err != nil {
-		return fmt.Errorf("the actors of the volumes on the node's disks do not answer: %w", err)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (s *localScene) start() {
 	// It answers once the disks were looked at.
 	info, err := s.csi.NodeGetInfo(s.Context(), &csi.NodeGetInfoRequest{})
 	must(s, err)
-	s.node = s.i.locals.Load().node.Load()
+	s.node = s.i.locals.Load().pools
 	for key, value := range info.GetAccessibleTopology().GetSegments() {
 		uuid, ok := pools.PoolOfKey(key)
 		if !ok || value != pools.TopologyValue || s.pool != "" && s.pool != uuid {

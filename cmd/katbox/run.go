@@ -295,7 +295,11 @@ func (i *instance) bindings() ([]mount.Binding, error) {
 
 // healthy returns nil while the actors answer and records can be made durable.
 func (i *instance) healthy(ctx context.Context) error {
-	return errors.Join(i.node.Healthy(ctx), i.arrays.Load().healthy(ctx), i.locals.Load().healthy(ctx))
+	err := i.node.Healthy(ctx)
+	for _, p := range i.parts() {
+		err = errors.Join(err, p.healthy(ctx))
+	}
+	return err
 }
 
 // published passes on that a volume was published. It does not block.
