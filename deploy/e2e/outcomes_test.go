@@ -150,10 +150,15 @@ func (c *cluster) testEndings(jobs bool, forced string, outcomeOf func(uid strin
 	c.kubectl("delete", "pods,jobs", "--all", "--wait", "--timeout", patience.String())
 }
 
+// podsAPI returns nil if the kubelet serves its pods to programs on the node, as it does from 1.37.
+func (c *cluster) podsAPI() error {
+	_, err := os.Stat(filepath.Join(c.kubeletDir(), "pods-api", "pods-api.sock"))
+	return err
+}
+
 // testOutcomes: the kubelet tells how pods end, if it is new enough.
 func (c *cluster) testOutcomes() {
-	socket := filepath.Join(c.kubeletDir(), "pods-api", "pods-api.sock")
-	if _, err := os.Stat(socket); err != nil {
+	if err := c.podsAPI(); err != nil {
 		c.t.Skipf("the kubelet is older than 1.37: %v", err)
 	}
 	c.wantMetric(`katbox_outcome_source_up{source="kubelet"}`, 1)
@@ -183,7 +188,12 @@ func (c *cluster) testOutcomes() {
 // testGatewayOutcomes: the gateway tells how pods end, whatever node they are on.
 func (c *gatewayCluster) testGatewayOutcomes() {
 	there := *c.inNamespace("endings")
-	there.testEndings(true, "", func(uid string) (string, error) {
+	// The API server does not know how a pod ended that was deleted by force. A kubelet that tells pods does.
+	forced := "Stopped"
+	if c.podsAPI() != nil {
+		forced = ""
+	}
+	there.testEndings(true, forced, func(uid string) (string, error) {
 		var list rvList
 		if err := c.admin().read(&list, apiGroup+"/namespaces/endings/retainedvolumes?fieldSelector=spec.podUID%3D"+uid); err != nil {
 			return "", err
