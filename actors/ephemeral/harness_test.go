@@ -20,6 +20,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/lastwords"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/mount"
 	"github.com/katbox/katbox/internal/node/quota"
@@ -84,6 +85,9 @@ type testNode struct {
 	lag actors.Lag
 	// askOwner is the node's Config.AskOwner.
 	askOwner func(volume.Record) bool
+	// logs is the node's Config.Logs, and logsLimit its LogsLimit.
+	logs      *lastwords.Logs
+	logsLimit int64
 }
 
 // withNode runs a test in a bubble with a fresh node. The bubble fails the test when a goroutine is
@@ -130,7 +134,7 @@ func (h *testNode) config() Config {
 		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published, Threads: h.threads,
-		AskOwner: h.askOwner, Lag: h.lag,
+		AskOwner: h.askOwner, Lag: h.lag, Logs: h.logs, LogsLimit: h.logsLimit,
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/pace"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/lastwords"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/mount"
 	"github.com/katbox/katbox/internal/node/quota"
@@ -92,6 +93,10 @@ type Config struct {
 	// AskOwner asks a gateway, which answers with Own, for the owner of a volume that is about to be published. It
 	// reports whether there is a gateway to ask; without AskOwner there is none. The call must not block.
 	AskOwner func(volume.Record) bool
+	// Logs follows the logs of pods, of which LogsLimit bytes are kept of each pod; nil keeps none. The caller runs it, and
+	// closes it once the node has stopped.
+	Logs      *lastwords.Logs
+	LogsLimit int64
 	// Gone returns tombstones of the volumes that were deleted; [store.Store.Gone] is one. Without it
 	// none are listed.
 	Gone func(volume.GoneSelection) (volume.GonePage, error)
@@ -162,7 +167,11 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 		turns:   pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
 		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), audit: newAudit(cfg), clock: found.clock,
 	}}
-	if err := system.Start(n.volumes(found, more), cfg.Metrics, &actors.Recording{
+	var queue *logsQueue
+	if cfg.Logs != nil {
+		queue = newLogsQueue()
+	}
+	if err := system.Start(n.volumes(found, queue, more), cfg.Metrics, &actors.Recording{
 		Records: cfg.Records, Metrics: cfg.Metrics, Lag: cfg.Lag,
 		NoRoom: func() { system.Root.Send(n.env.diskActor, &messages.NoSpace{}) },
 	}); err != nil {
@@ -177,11 +186,16 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	if cfg.Quota.Counts() {
 		n.watches.Go(func() { every(ctx, limitsInterval, n.holdLimits) })
 	}
+	if cfg.Logs != nil {
+		for range logsParallel {
+			n.watches.Go(func() { n.keepLogs(ctx, queue) })
+		}
+	}
 	return n, nil
 }
 
 // volumes is the owner of all volumes, with the single actors that it starts.
-func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volumes {
+func (n *Node) volumes(found recovered, queue *logsQueue, more []actor.ReceiverMiddleware) *volumes {
 	env := n.env
 	kept := newPins(env.MaxPinned, env.Metrics)
 	if space, err := env.Space(); err == nil { // else the next measurement says it
@@ -194,6 +208,7 @@ func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volume
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
 		leases:    newLeases(env.ctx, env.Metrics), tenantPods: newTenantPods(), index: found.index,
+		logs: newLogs(env, queue),
 	}
 }
 
@@ -213,6 +228,7 @@ func (n *Node) publish(ctx context.Context, p volume.Publication) error {
 // Unpublish unmounts a volume, which is retained when target was its last one.
 func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
 	defer n.env.calls.Begin()()
+	n.openLogs(target)
 	return n.Change(ctx, &messages.UnpublishVolume{Routing: n.routing(ctx, id), Target: target})
 }
 

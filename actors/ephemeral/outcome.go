@@ -54,7 +54,7 @@ func (v *subject) end(m *messages.EndVolume) *actors.Operation {
 // end records how the pod of a retained volume ended.
 func (t *task) end(next volume.Record) error {
 	err := t.save(next)
-	if err == nil {
+	if err == nil && !next.IsLogs() {
 		t.Metrics.OutcomeKnown(next.Outcome)
 	}
 	return err

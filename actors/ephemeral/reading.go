@@ -35,9 +35,17 @@ func (v *volumes) Asked(m messages.Request) bool {
 	case *messages.HoldVolume:
 		return v.hold(m)
 	case *messages.OwnVolume:
+		v.passToLogs(m.Pod, m.ID, func(r messages.Routing) messages.Request {
+			return &messages.OwnVolume{Routing: r, Pod: m.Pod, Owner: m.Owner}
+		})
 		return v.tellsOfTenant(m) || v.learn(ownerNews(m))
 	case *messages.EndVolume:
+		v.passToLogs(m.Pod, m.ID, func(r messages.Routing) messages.Request {
+			return &messages.EndVolume{Routing: r, Pod: m.Pod, Outcome: m.Outcome}
+		})
 		return v.learn(outcomeNews(m))
+	case *messages.KeepLogs:
+		return v.keepLogs(m)
 	}
 	return false
 }

@@ -215,6 +215,8 @@ func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 	}
 	mounted := len(bounds) > 0
 	switch {
+	case known == volume.Publishing && !mounted && record.IsLogs():
+		r.awake = append(r.awake, record) // it was being written
 	case known.Live(), mounted:
 		// A recorded Publishing says that the mount was intended, not that it is missing. A volume
 		// whose mount is gone waits for its kubelet.

@@ -105,6 +105,8 @@ func (v *subject) Plan(m messages.Request) *actors.Operation {
 		return v.prolong(m)
 	case *messages.EndVolume:
 		return v.end(m)
+	case *messages.KeepLogs:
+		return v.keepLogs(m)
 	default:
 		return nil
 	}

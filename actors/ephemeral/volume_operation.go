@@ -12,8 +12,9 @@ import (
 
 // Names of operations.
 const (
-	publishing = "publish"
-	deleting   = "delete"
+	publishing  = "publish"
+	deleting    = "delete"
+	keepingLogs = "keep logs"
 )
 
 // operation is one change of a volume.
@@ -95,7 +96,7 @@ func changes(m messages.Request) bool {
 // isAside reports whether a request is none of the kubelet's.
 func isAside(m messages.Request) bool {
 	switch m.(type) {
-	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume:
+	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.KeepLogs:
 		return true
 	}
 	return false

@@ -18,6 +18,8 @@ func (v *subject) Rest() *actors.Operation {
 			return nil
 		}
 		return v.delete(nil)
+	case v.halfKept():
+		return v.change(operation{name: keepingLogs, run: (*task).resumeLogs, same: isKeepLogs})
 	case v.unmounts():
 		return v.change(operation{name: "resume", run: (*task).resumeUnpublish, same: v.isResumed})
 	}
@@ -37,7 +39,7 @@ func (v *subject) stillStuck(err error) error {
 			v.deletionFailed, v.deletionTries = nil, 0 // the person who asked knows, and nothing has changed
 		}
 		return nil
-	case !v.unmounts():
+	case !v.unmounts() && !v.halfKept():
 		return nil
 	}
 	if v.stuck == nil {

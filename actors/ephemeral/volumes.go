@@ -34,6 +34,7 @@ type volumes struct {
 	leases     *leases
 	pins       *pins
 	tenantPods *tenantPods
+	logs       *logs
 	// index has all volumes, from the first publish to the tombstone.
 	index *retained.Index
 	// recovered are the volumes that are awake at the start, pinned those that are pinned then.
@@ -85,6 +86,7 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	v.attachAll()
 	for i := range v.recovered {
 		v.index.Set(v.recovered[i].ID, &v.recovered[i], nil)
+		v.logs.is(v.recovered[i].ID, &v.recovered[i])
 		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]}, &messages.Resume{})
 	}
 	v.recovered = nil
@@ -129,6 +131,7 @@ func (v *volumes) Sleep(id volume.ID, state any) {
 // is takes over what a volume says of itself.
 func (v *volumes) is(m *messages.VolumeIs) {
 	v.index.Set(m.ID, m.Record, m.After)
+	v.logs.is(m.ID, m.Record)
 	if known, rests := v.look(m.ID); rests {
 		v.pins.set(known.Record, known.Size)
 	}
@@ -177,6 +180,8 @@ func (v *volumes) Receive(c actor.Context) {
 		v.beginReading(m)
 	case *messages.EndReading:
 		v.leases.giveBack(m.Begun)
+	case *messages.LogsKept:
+		v.logs.kept(m.Pod)
 	default:
 		actors.IgnoreLifecycle(v.Log, c)
 	}

@@ -68,6 +68,7 @@ func (s *scene) passGrace() {
 func (v *playedVolume) attribute(context map[string]string) {
 	if v.namespace != "" {
 		context["csi.storage.k8s.io/pod.namespace"] = v.namespace
+		context["csi.storage.k8s.io/pod.name"] = "nightly"
 	}
 	if v.attach != nil {
 		context["attach"] = v.attach.pod + "/scratch"

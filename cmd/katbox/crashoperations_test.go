@@ -51,6 +51,8 @@ type crashOperation struct {
 	do func(s *scene) error
 	// mend runs after the crash, before the restart.
 	mend func(s *scene)
+	// restarted runs after the restart.
+	restarted func(s *scene)
 	// reboot: the mounts are lost with the crash.
 	reboot bool
 	// inPlace: it deletes without a rename, for which there is no room.
@@ -113,7 +115,7 @@ func crashOperations() []crashOperation {
 	expiry := expires(crashOperation{name: "expiry"}, podFiles())
 	deepExpiry := expires(crashOperation{name: "expiry of a deep tree"}, deepFiles())
 
-	return append(slices.Concat(crashDecisions(), crashAttachments()), []crashOperation{
+	return append(slices.Concat(crashDecisions(), crashAttachments(), crashLogs()), []crashOperation{
 		{name: "first start", empty: true, do: (*scene).startIt},
 		restart,
 		{name: "start after a stop", stop: syscall.SIGTERM, do: (*scene).startIt},

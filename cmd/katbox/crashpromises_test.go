@@ -39,6 +39,9 @@ func (s *scene) checkPromises() {
 	}
 	s.restart(min(s.op.lifespan(), shortly))
 	s.look("after a restart")
+	if s.op.restarted != nil {
+		s.op.restarted(s)
+	}
 	if s.op.reboot {
 		// The kubelet takes its time: a missing mount is no reason to delete.
 		s.passDeadline()

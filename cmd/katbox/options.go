@@ -84,6 +84,7 @@ type options struct {
 	keepNoexec      bool
 	quota           string
 	projectIDs      string
+	logs            logsOptions
 	arrays          arrayOptions
 	local           localOptions
 	showVersion     bool
@@ -167,6 +168,7 @@ func (o *options) flags() *pflag.FlagSet {
 		"how much of the file system volumes may take that are pinned or attached, a percentage or a quantity; 0 allows neither")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0,
 		"number of volumes that the node reports as its limit, 0 for no limit; the scheduler does not count inline volumes")
+	o.logs.addTo(flags)
 	o.arrays.addTo(flags)
 	o.local.addTo(flags)
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
@@ -287,6 +289,9 @@ func (o options) check() error {
 		if checked.used && checked.err != nil {
 			return fmt.Errorf("--%s: %w", checked.flag, checked.err)
 		}
+	}
+	if err := o.logs.check(); err != nil {
+		return err
 	}
 	if err := o.arrays.check(o); err != nil {
 		return err

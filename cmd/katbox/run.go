@@ -22,6 +22,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/lib/program"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/lastwords"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/mount"
 	"github.com/katbox/katbox/internal/node/retained"
@@ -67,11 +68,13 @@ type instance struct {
 	// failed delivers why the CSI socket serves no more.
 	failed chan error
 
-	status    *ops.Server
-	traces    *tracing.Tracing
-	dir       *scratch.Dir
-	records   *store.Store
-	promises  *promises
+	status   *ops.Server
+	traces   *tracing.Tracing
+	dir      *scratch.Dir
+	records  *store.Store
+	promises *promises
+	// logs is nil with --logs=off.
+	logs      *lastwords.Logs
 	node      *ephemeral.Node
 	registrar *kubelet.Registrar
 	// uplink is set once all else serves, endings once the node has recovered. The node calls both from
@@ -100,7 +103,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 4)}
 	defer func() { err = errors.Join(err, i.stop()) }()
 	for _, start := range []func(context.Context) error{
-		i.startTracing, i.openWorkdir, i.openRecords, i.readPolicy, i.startNode, i.startOutcomes,
+		i.startTracing, i.openWorkdir, i.openRecords, i.readPolicy, i.followLogs, i.startNode, i.startOutcomes,
 		i.listen, i.register, i.serveAdmin, i.connect, i.serveArrays, i.serveLocal,
 	} {
 		if err := start(ctx); err != nil {
@@ -257,6 +260,8 @@ func (i *instance) startNode(context.Context) error {
 		AskOwner:         func(r volume.Record) bool { return i.uplink.Load().Ask(r) },
 		EraseParallel:    i.o.eraseParallel,
 		OrphanGrace:      i.o.orphanGrace,
+		Logs:             i.logs,
+		LogsLimit:        i.o.logs.bytes(),
 		ReleaseGrace:     i.o.releaseGrace,
 		MaxPin:           i.o.maxPin,
 		MaxPinned:        maxPinned,

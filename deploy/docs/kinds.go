@@ -263,6 +263,7 @@ var noUsers = map[string]string{
 	"internal/controller/poolmetrics": "what metrics are for: reference.md has it",
 	"internal/node/metrics":           "what metrics are for: reference.md has it",
 	"internal/node/intake":            "words of the log",
+	"internal/node/lastwords":         "words of the log",
 	"internal/lib/shares":             "who asks for a slot says why there is none",
 	"internal/lib/logkeys":            "keys of the log",
 	"internal/lib/logsink":            "words of the log",

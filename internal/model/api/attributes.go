@@ -5,6 +5,8 @@ package api
 const (
 	// KeyAttach mounts a retained volume in place of a new one.
 	KeyAttach = "attach"
+	// KeyLogs says whether what the containers of the pod print is kept: true or false.
+	KeyLogs = "logs"
 	// KeyRetain says after which outcomes of its pod the volume is retained: Always, OnFailure or Never.
 	KeyRetain = "retain"
 )

@@ -14,7 +14,9 @@ const (
 
 // LogsMissing says what is missing of the logs of a pod.
 type LogsMissing struct {
-	Files []LogMissing `json:"files"`
+	Files []LogMissing `json:"files,omitempty"`
+	// Interrupted: the daemon ended while it copied them, and then they were gone. Anything may be missing.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // LogMissing says what is missing of one file.

@@ -20,6 +20,8 @@ type Terms struct {
 	// Mode are the permissions of the volume's top directory, and its sticky bit, as chmod(2) takes
 	// them. Zero is the default.
 	Mode uint32
+	// NoLogs: what the containers of the pod print is not kept.
+	NoLogs bool
 }
 
 // Check returns nil for Terms that a record may have. The error is an [InvalidError].

@@ -28,6 +28,8 @@ type Kept struct {
 	// Bytes are those that were kept, Missing those that were not: there were more than the limit allows, or they could
 	// not be read.
 	Bytes, Missing int64
+	// Interrupted: it is what an earlier copy has kept before it was interrupted.
+	Interrupted bool
 }
 
 // Copy copies the files of a pod that is followed into the open directory to, each into a directory with the name of its
@@ -91,7 +93,10 @@ func (c *copying) all() error {
 	if err := c.removeOthers(); err != nil {
 		return fmt.Errorf("remove logs that were kept before: %w", err)
 	}
-	return c.writeMissing()
+	if len(c.missing.Files) == 0 {
+		return nil
+	}
+	return writeMissing(c.to, c.missing)
 }
 
 func (c *copying) file(p *part) error {
@@ -113,21 +118,33 @@ func (c *copying) file(p *part) error {
 		return err
 	}
 	defer unix.Close(dir)
-	if err := kernel.Unlinkat(dir, p.file.file); err != nil && !errors.Is(err, unix.ENOENT) {
-		return err
+	const flags = unix.O_WRONLY | unix.O_EXCL | unix.O_NOFOLLOW
+	written := p.file.file
+	to, err := kernel.Createat(dir, written, flags, fileMode)
+	if errors.Is(err, unix.EEXIST) { // it stays until the new one is whole
+		written += ".new"
+		if err := kernel.Unlinkat(dir, written); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+		to, err = kernel.Createat(dir, written, flags, fileMode)
 	}
-	to, err := kernel.Createat(dir, p.file.file, unix.O_WRONLY|unix.O_EXCL|unix.O_NOFOLLOW, fileMode)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(to)
-	c.written[p.name] = true
-	c.kept.Files++
 	if p.from == 0 && kernel.Clone(to, p.fd) == nil {
 		c.kept.Bytes += p.size
-		return nil
+	} else if err := c.bytes(p, to); err != nil {
+		return err
 	}
-	return c.bytes(p, to)
+	if written != p.file.file {
+		if err := kernel.Renameat(dir, written, dir, p.file.file); err != nil {
+			return err
+		}
+	}
+	c.written[p.name] = true
+	c.kept.Files++
+	return nil
 }
 
 // bytes copies what is kept of a file. What a file does not give is missing.

@@ -84,7 +84,8 @@ func (l *Logs) Close() {
 	unix.Close(l.root)
 }
 
-// Follow begins to follow the directory of a pod, which need not exist yet. It does not block: Run opens what is there.
+// Follow begins to follow the directory of a pod, which need not exist yet. It does not block: Run opens what is there. It
+// may be called again; Leave is called as often.
 func (l *Logs) Follow(of Pod) {
 	directory := of.directory()
 	if directory == "" {
@@ -96,6 +97,7 @@ func (l *Logs) Follow(of Pod) {
 		p = &pod{logs: l, Pod: of, name: directory, files: map[beneath.ID]*file{}, watches: map[int]struct{}{}}
 		l.pods[of.UID], l.names[directory] = p, p
 	}
+	p.users++
 	l.mu.Unlock()
 	l.watch.look(p)
 }
@@ -107,11 +109,16 @@ func (l *Logs) Look(of volume.PodUID) {
 	}
 }
 
-// Leave closes the files of a pod, and follows it no more.
+// Leave ends a Follow. With the last one it closes the files of the pod. It waits while these are looked at.
 func (l *Logs) Leave(of volume.PodUID) {
 	l.mu.Lock()
 	p := l.pods[of]
 	if p != nil {
+		p.users--
+	}
+	if last := p != nil && p.users == 0; !last {
+		p = nil
+	} else {
 		delete(l.pods, of)
 		delete(l.names, p.name)
 	}

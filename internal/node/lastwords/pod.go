@@ -20,6 +20,8 @@ type pod struct {
 	logs *Logs
 	// name is that of its directory.
 	name string
+	// users counts the calls of Follow without a Leave; Logs.mu guards it.
+	users int
 
 	// mu is held while the pod's directory is read; nothing that must not block takes it.
 	mu     sync.Mutex

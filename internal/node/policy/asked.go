@@ -23,6 +23,7 @@ type asked struct {
 	limit                       volume.Size
 	mode                        uint32
 	attach                      string
+	noLogs                      bool
 }
 
 // read checks the attributes of a volume, in the order of their keys. The error is a

@@ -33,6 +33,8 @@ type Bounds struct {
 	MaxRetained volume.Size
 	// NoAttach: pods of the namespace may not attach retained volumes.
 	NoAttach bool
+	// NoLogs: what the containers of pods of the namespace print is not kept.
+	NoLogs bool
 }
 
 // Check returns why the bounds contradict one another.
@@ -61,7 +63,7 @@ func (b Bounds) terms(a asked) (volume.Terms, error) {
 			Bytes:  cmp.Or(a.limit.Bytes, b.Limit.Bytes, b.MaxLimit.Bytes),
 			Inodes: cmp.Or(a.limit.Inodes, b.Limit.Inodes, b.MaxLimit.Inodes),
 		},
-		Mode: a.mode,
+		Mode: a.mode, NoLogs: b.NoLogs || a.noLogs,
 	}
 	if a.lifespan > 0 {
 		t.Lifespan = clamp(a.lifespan, b.MaxLifespan)

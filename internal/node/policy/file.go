@@ -36,6 +36,7 @@ type fileEntry struct {
 	Retain            []string  `json:"retain"`
 	MaxRetained       *fileSize `json:"maxRetained"`
 	Attach            *bool     `json:"attach"`
+	Logs              *bool     `json:"logs"`
 }
 
 type fileSize struct {
@@ -136,6 +137,9 @@ func (f fileEntry) entry(flags Bounds) (entry, error) {
 	}
 	if f.Attach != nil {
 		b.NoAttach = !*f.Attach
+	}
+	if f.Logs != nil {
+		b.NoLogs = !*f.Logs
 	}
 	if f.Retain != nil {
 		b.Retain = nil

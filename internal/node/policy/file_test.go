@@ -27,6 +27,7 @@ namespaces:
   attach: true
 - match: [hidden]
   attach: false
+  logs: false
 - match: [short]
   maxLifespan: 2h
   maxInodeLimit: 1000
@@ -46,7 +47,7 @@ func TestParse(t *testing.T) {
 	short.Lifespan, short.LifespanSucceeded, short.MaxLifespan = 2*hour, 2*hour, 2*hour
 	short.Limit.Inodes, short.MaxLimit.Inodes = 1000, 1000
 	hidden := all
-	hidden.NoAttach = true
+	hidden.NoAttach, hidden.NoLogs = true, true
 	for namespace, want := range map[string]Bounds{"ci": ci, "team-a": ci, "team-": ci, "short": short, "shorter": all,
 		"": all, "xteam-a": all, "hidden": hidden, "shown": all} {
 		if got := p.Bounds(namespace); !reflect.DeepEqual(got, want) {

@@ -75,6 +75,26 @@ func TestTerms(t *testing.T) {
 	}
 }
 
+// TestNoLogs: a pod or its namespace wants none, and neither brings back what the other refuses.
+func TestNoLogs(t *testing.T) {
+	for _, forbidden := range []bool{false, true} {
+		p, err := New(Bounds{Lifespan: time.Hour, MaxLifespan: time.Hour, NoLogs: forbidden})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for value, refused := range map[string]bool{"": false, "true": false, "false": true} {
+			attributes := map[string]string{}
+			if value != "" {
+				attributes["logs"] = value
+			}
+			terms, err := p.Terms("default", attributes)
+			if want := refused || forbidden; err != nil || terms.NoLogs != want {
+				t.Errorf("forbidden %t, logs %q: %t, %v, want %t", forbidden, value, terms.NoLogs, err, want)
+			}
+		}
+	}
+}
+
 // TestNoAttach: where it is forbidden no pod attaches a volume, and all else goes on.
 func TestNoAttach(t *testing.T) {
 	bounds := flags()
@@ -101,7 +121,7 @@ func TestTermsAreRefused(t *testing.T) {
 		{"lifespam", "1h", "did you mean lifespan?"},
 		{"lifespan-succeeded", "1h", "did you mean lifespanSucceeded?"},
 		{"size", "1Gi", "did you mean sizeLimit?"},
-		{"colour", "red", "is not known; there are attach, inodeLimit, lifespan, lifespanSucceeded, mode, retain, sizeLimit"},
+		{"colour", "red", "is not known; there are attach, inodeLimit, lifespan, lifespanSucceeded, logs, mode, retain, sizeLimit"},
 		{"", "", "is not known"},
 		{"CSI.storage.k8s.io/ephemeral", "true", "is not known"},
 		{"a\n\x1b[31m", "x", `volumeAttributes["a\n\x1b[31m"] is not known`},
@@ -138,6 +158,8 @@ func TestTermsAreRefused(t *testing.T) {
 		{"mode", "8", "permissions in octal digits"},
 		{"mode", "", "permissions in octal digits"},
 		{"mode", "0000", "permissions in octal digits"},
+		{"logs", "False", "true or false"},
+		{"logs", "", "true or false"},
 		{"attach", "scratch", "POD-UID/VOLUME"},
 		{"attach", "../uid/scratch", "POD-UID/VOLUME"},
 		{"attach", "uid/" + strings.Repeat("v", 64), "POD-UID/VOLUME"},

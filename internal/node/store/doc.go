@@ -79,6 +79,7 @@
 //	31 project         integer, the ID of the project quota; absent for none
 //	32 attached pod    text, pod UID of the volume that is mounted in place of one of its own
 //	33 attached volume text, its ID; beside 32 only
+//	34 no logs         true if what the pod's containers print is not kept; absent otherwise
 //
 // each target
 //

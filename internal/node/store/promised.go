@@ -25,6 +25,7 @@ type storedPromise struct {
 	Project           uint64 `cbor:"31,keyasint,omitempty"`
 	AttachPod         string `cbor:"32,keyasint,omitempty"`
 	AttachID          string `cbor:"33,keyasint,omitempty"`
+	NoLogs            bool   `cbor:"34,keyasint,omitempty"`
 }
 
 func storePromise(r volume.Record) storedPromise {
@@ -35,7 +36,7 @@ func storePromise(r volume.Record) storedPromise {
 		Outcome:  uint64(r.Outcome),
 		HoldKind: uint64(h.Kind), HoldFor: int64(h.For), HoldBy: h.By, HoldWhy: h.Why,
 		Project:   uint64(r.Project),
-		AttachPod: string(r.Attach.Pod), AttachID: string(r.Attach.ID),
+		AttachPod: string(r.Attach.Pod), AttachID: string(r.Attach.ID), NoLogs: t.NoLogs,
 	}
 }
 
@@ -46,7 +47,7 @@ func (s *storedPromise) into(r *volume.Record) {
 		Lifespan: time.Duration(s.Lifespan), LifespanSucceeded: time.Duration(s.LifespanSucceeded),
 		Retain: volume.Retain(clamp8(s.Retain)),
 		Limit:  volume.Size{Bytes: s.LimitBytes, Inodes: s.LimitInodes},
-		Mode:   uint32(min(s.Mode, math.MaxUint32)),
+		Mode:   uint32(min(s.Mode, math.MaxUint32)), NoLogs: s.NoLogs,
 	}
 	if r.Terms.Check() != nil {
 		r.Terms = volume.Terms{}

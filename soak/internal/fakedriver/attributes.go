@@ -23,6 +23,7 @@ var attributes = map[string]func(value string) bool{
 	"inodeLimit":        func(value string) bool { return isQuantity(value, "2", "1T") },
 	"lifespan":          isDuration,
 	"lifespanSucceeded": isDuration,
+	"logs":              func(value string) bool { return value == "true" || value == "false" },
 	"mode":              regexp.MustCompile(`^(0?[0-7]{3}|1[0-7]{3})$`).MatchString,
 	"retain":            func(value string) bool { return slices.Contains([]string{"Always", "OnFailure", "Never"}, value) },
 	"sizeLimit":         func(value string) bool { return isQuantity(value, "64Ki", "1Ei") },

@@ -42,6 +42,9 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 		return volume.Publication{}, err
 	}
 	_, name := kubelet.ParseTarget(d.podsDir, target)
+	if name == volume.LogsName {
+		return volume.Publication{}, volume.Invalid("target_path", "is that of a volume "+name+", a name that the volume in a pod cannot have")
+	}
 	p := volume.Publication{
 		ID: id, Pod: pod, Target: t,
 		Namespace:      volume.ObjectName(attributes[kubelet.ContextNamespace]),

@@ -48,16 +48,42 @@ func (c *copying) removeIn(container string) error {
 	return kernel.Rmdirat(c.to, container)
 }
 
-// writeMissing writes what is missing, if anything is.
-func (c *copying) writeMissing() error {
-	if len(c.missing.Files) == 0 {
-		return nil
+// Interrupted notes in the open directory that a Copy into it did not come to its end, and never will. It reports what
+// there is; without a file of a container it notes nothing.
+func Interrupted(to int) (kept Kept, err error) {
+	for _, container := range namesIn(to) {
+		if !containerName.MatchString(container) {
+			continue
+		}
+		dir, err := kernel.Openat(to, container, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+		if err != nil {
+			return kept, fmt.Errorf("open the logs of container %s that were kept: %w", container, err)
+		}
+		for _, file := range namesIn(dir) {
+			if st, err := kernel.Lstatat(dir, file); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+				kept.Files++
+				kept.Bytes += st.Size
+			}
+		}
+		unix.Close(dir)
 	}
-	text, err := json.Marshal(c.missing)
+	if kept.Files == 0 {
+		return kept, nil
+	}
+	kept.Interrupted = true
+	if err := kernel.Unlinkat(to, api.MissingLogs); err != nil && !errors.Is(err, unix.ENOENT) {
+		return kept, fmt.Errorf("remove %s: %w", api.MissingLogs, err)
+	}
+	return kept, writeMissing(to, api.LogsMissing{Interrupted: true})
+}
+
+// writeMissing writes what is missing.
+func writeMissing(to int, missing api.LogsMissing) error {
+	text, err := json.Marshal(missing)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", api.MissingLogs, err)
 	}
-	fd, err := kernel.Createat(c.to, api.MissingLogs, unix.O_WRONLY|unix.O_EXCL|unix.O_NOFOLLOW, fileMode)
+	fd, err := kernel.Createat(to, api.MissingLogs, unix.O_WRONLY|unix.O_EXCL|unix.O_NOFOLLOW, fileMode)
 	if err != nil {
 		return fmt.Errorf("make %s: %w", api.MissingLogs, err)
 	}

@@ -1,0 +1,349 @@
+package ephemeral
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/lib/kernel"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/lastwords"
+)
+
+const (
+	logLine = "2026-11-30T05:00:00.123456789Z stdout F what it said\n"
+)
+
+func logsID() volume.ID { return volume.LogsID(testPod) }
+
+// withLogs is withNode with a directory of logs, in which the test pod has printed something.
+func withLogs(t *testing.T, test func(t *testing.T, h *testNode)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestNode(t)
+		h.openLogs()
+		h.print("main", "0.log", logLine)
+		h.start()
+		test(t, h)
+		h.stop()
+		h.logs.Close()
+	})
+}
+
+func (h *testNode) logsDir() string { return filepath.Join(h.root, "logs") }
+
+// openLogs opens the directory of logs, as a daemon does that starts. Nothing is followed: inotify does not go with a bubble.
+func (h *testNode) openLogs() {
+	h.t.Helper()
+	h.logsLimit = 1 << 20
+	err := os.MkdirAll(h.logsDir(), 0o755)
+	if err == nil {
+		h.logs, err = lastwords.Open(lastwords.Config{Dir: h.logsDir(), MostOpen: 100})
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *testNode) podLogs() string {
+	return filepath.Join(h.logsDir(), "default_batch-1_"+string(testPod))
+}
+
+func (h *testNode) print(container, file, text string) {
+	h.t.Helper()
+	dir := filepath.Join(h.podLogs(), container)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o640)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// removeLogs is what a kubelet does with the logs of a pod that was deleted.
+func (h *testNode) removeLogs() {
+	h.t.Helper()
+	if err := os.RemoveAll(h.podLogs()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *testNode) kept(path string) string {
+	text, err := os.ReadFile(filepath.Join(h.data(testPod, logsID()), path))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func (h *testNode) wantKept(path, want string) {
+	h.t.Helper()
+	if got := h.kept(path); got != want {
+		h.t.Errorf("%s is %q, want %q", path, got, want)
+	}
+}
+
+// wantLogs returns the record of the logs, which are copied once no call runs.
+func (h *testNode) wantLogs() volume.Record {
+	h.t.Helper()
+	time.Sleep(time.Second)
+	return h.wantPhase(logsID(), volume.Retained)
+}
+
+func (h *testNode) wantNoLogs() {
+	h.t.Helper()
+	time.Sleep(time.Second)
+	h.wantGone(testPod, logsID())
+}
+
+// TestLogsAreKept as one more volume of the pod, though the kubelet removes them as soon as it may.
+func TestLogsAreKept(t *testing.T) {
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.publish()
+		owner := volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "1c5e4a3b-0000-4000-8000-000000000001"}
+		if err := h.node.Own(t.Context(), testID, testPod, owner); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.node.End(t.Context(), testID, testPod, volume.Failed); err != nil {
+			t.Fatal(err)
+		}
+		h.unpublish()
+		h.removeLogs()
+		r := h.wantLogs()
+		h.wantKept("main/0.log", logLine)
+		if r.Pod != testPod || r.Namespace != "default" || r.PodName != "batch-1" || r.VolumeName != volume.LogsName || r.ServiceAccount != "robot" ||
+			r.Owner != owner || r.Outcome != volume.Failed || r.Lifespan != testLifespan || r.Unpublished.IsZero() {
+			t.Errorf("the record of the logs is %+v", r)
+		}
+		reading, err := h.node.Read(t.Context(), logsID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reading.Close()
+		time.Sleep(testLifespan + time.Minute)
+		h.wantNoLogs()
+		h.wantGone(testPod, testID)
+	})
+}
+
+// TestLogsHaveTheTermsOfTheLongest volume of the pod, and are kept once.
+func TestLogsHaveTheTermsOfTheLongest(t *testing.T) {
+	withLogs(t, func(t *testing.T, h *testNode) {
+		for i, lifespan := range []time.Duration{time.Hour, 3 * time.Hour, 2 * time.Hour} {
+			p := h.publication()
+			p.ID, p.Target.Path = numbered(i), h.target(testPod, numberedName(i))
+			p.Terms = volume.Terms{Lifespan: lifespan, LifespanSucceeded: lifespan / 2, Limit: volume.Size{Bytes: 1 << 20}, Mode: 0o700}
+			if err := h.node.Publish(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 3 {
+			if err := h.node.Unpublish(t.Context(), numbered(i), h.target(testPod, numberedName(i))); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				h.wantLogs()
+				h.print("main", "0.log", "later")
+			}
+		}
+		r := h.wantLogs()
+		if want := (volume.Terms{Lifespan: 3 * time.Hour, LifespanSucceeded: 3 * time.Hour / 2}); r.Terms != want || r.Lifespan != 3*time.Hour {
+			t.Errorf("the terms are %+v, and it is kept for %s", r.Terms, r.Lifespan)
+		}
+		h.wantKept("main/0.log", logLine)
+		// What is learned of the pod later, the logs learn, too.
+		if err := h.node.End(t.Context(), numbered(1), testPod, volume.Succeeded); err != nil {
+			t.Fatal(err)
+		}
+		if r := h.wantLogs(); r.Outcome != volume.Succeeded || r.Lifespan != 3*time.Hour/2 {
+			t.Errorf("the outcome is %s, and it is kept for %s", r.Outcome, r.Lifespan)
+		}
+		owner := volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "1c5e4a3b-0000-4000-8000-000000000001"}
+		if err := h.node.Own(t.Context(), numbered(1), testPod, owner); err != nil {
+			t.Fatal(err)
+		}
+		if r := h.wantLogs(); r.Owner != owner {
+			t.Errorf("the owner is %+v", r.Owner)
+		}
+	})
+}
+
+func numberedName(i int) string { return "mount-" + string(rune('a'+i)) }
+
+// TestNoLogs: of a pod that wants none, of one that attaches the volume of another pod, and of one that printed nothing.
+func TestNoLogs(t *testing.T) {
+	withLogs(t, func(t *testing.T, h *testNode) {
+		p := h.publication()
+		p.Terms = volume.Terms{Lifespan: time.Hour, NoLogs: true}
+		if err := h.node.Publish(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		// A second volume does not say so.
+		second := h.publication()
+		second.ID, second.Target.Path = numbered(1), h.target(testPod, "second")
+		if err := h.node.Publish(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		h.unpublish()
+		if err := h.node.Unpublish(t.Context(), second.ID, second.Target.Path); err != nil {
+			t.Fatal(err)
+		}
+		h.wantNoLogs()
+	})
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.removeLogs()
+		h.publish()
+		h.unpublish()
+		h.wantNoLogs()
+	})
+}
+
+// TestLogsOfAPodThatGoesOn, as after a reboot, are replaced at its end, and what was kept before stays if that cannot be.
+func TestLogsOfAPodThatGoesOn(t *testing.T) {
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.publish()
+		h.unpublish()
+		before := h.wantLogs()
+		if _, err := h.node.Pin(t.Context(), logsID(), time.Now().Add(3*time.Hour), "eve", "look at it"); err != nil {
+			t.Fatal(err)
+		}
+		h.publish()
+		h.print("main", "1.log", "again")
+		time.Sleep(time.Hour)
+		h.unpublish()
+		r := h.wantLogs()
+		h.wantKept("main/0.log", logLine)
+		h.wantKept("main/1.log", "again")
+		if !r.Unpublished.After(before.Unpublished) || r.Hold.By != "eve" {
+			t.Errorf("the record is %+v", r)
+		}
+		h.publish()
+		h.full()
+		h.unpublish()
+		h.wantLogs()
+		h.wantKept("main/1.log", "again")
+	})
+}
+
+// full makes the disk refuse what is written to logs.
+func (h *testNode) full() {
+	kernel.Inject(h.t, func(call, path string) error {
+		if call == "Clone" {
+			return unix.EOPNOTSUPP
+		}
+		if call == "Pwrite" && strings.Contains(path, string(logsID())) {
+			return unix.ENOSPC
+		}
+		return nil
+	})
+}
+
+// TestFullDiskCostsTheLogs and not the unpublish.
+func TestFullDiskCostsTheLogs(t *testing.T) {
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.full()
+		h.publish()
+		h.unpublish()
+		h.wantPhase(testID, volume.Retained)
+		h.wantNoLogs()
+	})
+}
+
+// TestLogsAfterACrash: the next start goes on where the kubelet has them still, keeps what there is where it has them no
+// more, and forgets them where there is nothing.
+func TestLogsAfterACrash(t *testing.T) {
+	half := "half of wha"
+	for name, test := range map[string]struct {
+		there, copied, off bool
+		want               string
+	}{
+		"the kubelet has them":                         {there: true, copied: true, want: logLine},
+		"and nothing was copied":                       {there: true, want: logLine},
+		"a part was copied, and they are gone":         {copied: true, want: half},
+		"nothing was copied, and they are gone":        {},
+		"a part was copied, and logs are kept no more": {there: true, copied: true, off: true, want: half},
+		"logs are kept no more":                        {there: true, off: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withLogs(t, func(t *testing.T, h *testNode) {
+				h.publish()
+				h.unpublish()
+				r := h.wantLogs()
+				h.stop()
+				r.Phase, r.Unpublished, r.Lifespan = volume.Publishing, time.Time{}, 0
+				if err := h.records.Commit([]volume.Change{{ID: r.ID, Record: &r}}); err != nil {
+					t.Fatal(err)
+				}
+				data := h.data(testPod, logsID())
+				err := os.RemoveAll(data)
+				if test.copied {
+					err = errors.Join(os.MkdirAll(data+"/main", 0o755), os.WriteFile(data+"/main/0.log", []byte(half), 0o644))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !test.there {
+					h.removeLogs()
+				}
+				logs := h.logs
+				if test.off {
+					h.logs = nil
+				}
+				h.start()
+				h.logs = logs
+				if test.want == "" {
+					h.wantNoLogs()
+					return
+				}
+				h.wantLogs()
+				h.wantKept("main/0.log", test.want)
+				if told := h.kept(api.MissingLogs) == "{\"interrupted\":true}\n"; told != (test.want == half) {
+					t.Errorf("what is missing is %q", h.kept(api.MissingLogs))
+				}
+			})
+		})
+	}
+}
+
+// TestLogsOfPodsThatRanAtTheStart: the directory of a pod whose volume was published by an earlier run is followed.
+func TestLogsOfPodsThatRanAtTheStart(t *testing.T) {
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.publish()
+		h.restart()
+		h.unpublish()
+		h.removeLogs()
+		h.wantLogs()
+		h.wantKept("main/0.log", logLine)
+	})
+}
+
+// TestLogsWait for records: a disk that takes none costs the logs, and they are tried no more.
+func TestRecordsRefuseLogs(t *testing.T) {
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.publish()
+		refused := errors.New("no")
+		h.records.mu.Lock()
+		refuse := func(c volume.Change) error {
+			if c.ID == logsID() {
+				return refused
+			}
+			return nil
+		}
+		h.records.onJournal = refuse
+		h.records.onCommit = func(changes []volume.Change) error {
+			for _, c := range changes {
+				if err := refuse(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		h.records.mu.Unlock()
+		h.unpublish()
+		h.wantNoLogs()
+		h.wantPhase(testID, volume.Retained)
+	})
+}
