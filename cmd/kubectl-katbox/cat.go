@@ -16,7 +16,6 @@ func catVerb(conn *connection) *cobra.Command {
 		Use:               "cat TARGET:PATH...",
 		Short:             "writes files to standard output",
 		Args:              verbs.Arguments(1, math.MaxInt),
-		SuggestFor:        []string{"log", "logs"},
 		ValidArgsFunction: conn.targets(filesAlone, math.MaxInt),
 		Example: `  kubectl katbox cat nightly-29000000-x7k2p:out/log.txt                 a file of a pod
   kubectl katbox cat job/nightly-29000000:out/log.txt --last            of the pod of a Job that ended last

@@ -10,6 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/plugin/cluster"
 )
 
@@ -38,9 +39,13 @@ func (c *choice) define(flags *pflag.FlagSet) {
 
 // one returns the only volume that a target matches, or the newest with --last.
 func (c *choice) one(ctx context.Context, s *session, t target) (resource.RetainedVolume, error) {
-	var found []resource.RetainedVolume
+	var found, logs []resource.RetainedVolume
 	more := false
 	incomplete, err := c.each(ctx, s, t, func(v resource.RetainedVolume) error {
+		if v.Spec.VolumeName == volume.LogsName && c.volume == "" && t.volume == "" {
+			logs = append(logs[:0], v)
+			return nil
+		}
 		if more = len(found) == mostMatches; more {
 			return cluster.ErrEnough
 		}
@@ -50,6 +55,9 @@ func (c *choice) one(ctx context.Context, s *session, t target) (resource.Retain
 		}
 		return nil
 	})
+	if len(found) == 0 {
+		found = logs // without a name they are meant only where nothing else is
+	}
 	switch {
 	case err != nil:
 		return resource.RetainedVolume{}, err

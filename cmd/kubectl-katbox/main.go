@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func program(called string) *cobra.Command {
 	name, conn := programName(called), newConnection()
 	all := []*cobra.Command{
-		listVerb(conn), lsVerb(conn), catVerb(conn), tailVerb(conn), statVerb(conn), cpVerb(conn), pinVerb(conn), unpinVerb(conn),
+		listVerb(conn), lsVerb(conn), catVerb(conn), tailVerb(conn), logsVerb(conn), statVerb(conn), cpVerb(conn), pinVerb(conn), unpinVerb(conn),
 		releaseVerb(conn), rmVerb(conn), debugVerb(conn), uiVerb(conn), checkVerb(conn), completionVerb(), versionVerb(conn),
 	}
 	for _, verb := range all {

@@ -22,6 +22,8 @@ PATH begins at the top of the volume. If there is one more colon before it, it i
 const (
 	fieldName = "metadata.name"
 	fieldPod  = "spec.podName"
+	// fieldPodUID tells pods with the same name apart.
+	fieldPodUID = "spec.podUID"
 	// fieldClaim is that of volumes that had a claim, and no pod of their own.
 	fieldClaim = "spec.claimName"
 	fieldNode  = "spec.nodeName"

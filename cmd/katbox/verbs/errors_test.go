@@ -161,7 +161,7 @@ func TestNoDaemon(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	help := katbox(t, "help")
-	if help.code != 0 || help.stderr != "" || strings.Count(help.stdout, "\n") > 15 {
+	if help.code != 0 || help.stderr != "" || strings.Count(help.stdout, "\n") > 16 {
 		t.Errorf("%+v", help)
 	}
 	for line := range strings.Lines(help.stdout) {

@@ -32,10 +32,14 @@ func (c choice) choose(ctx context.Context, s *session, t target) (api.Volume, e
 	if t.id != "" {
 		return s.byID(ctx, t.id)
 	}
-	var found []api.Volume
+	var found, logs []api.Volume
 	more := false
 	err := s.eachVolume(ctx, api.Query{Namespace: t.namespace, Pod: t.pod}, func(v api.Volume) error {
 		if t.volume != "" && t.volume != v.Volume {
+			return nil
+		}
+		if v.Volume == volume.LogsName && t.volume == "" {
+			logs = append(logs[:0], v)
 			return nil
 		}
 		if more = len(found) == mostMatches; more {
@@ -47,6 +51,9 @@ func (c choice) choose(ctx context.Context, s *session, t target) (api.Volume, e
 		}
 		return nil
 	})
+	if len(found) == 0 {
+		found = logs // without a name they are meant only where nothing else is
+	}
 	switch {
 	case err != nil:
 		return api.Volume{}, err

@@ -1,21 +1,14 @@
 package lastwords
 
 import (
-	"cmp"
 	"regexp"
-	"strconv"
-	"strings"
 
+	"github.com/katbox/katbox/internal/lib/crilog"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
-var (
-	// containerName is what Kubernetes allows.
-	containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	// fileName is how the kubelet calls what a container prints: the number of its restart, and for what was rotated the
-	// time of that.
-	fileName = regexp.MustCompile(`^([0-9]{1,9})\.log(\.[0-9]{8}-[0-9]{6}(\.gz)?)?$`)
-)
+// containerName is what Kubernetes allows.
+var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 const compressed = ".gz"
 
@@ -24,20 +17,9 @@ type name struct{ container, file string }
 
 // newer orders the files of a container: the newest first.
 func newer(a, b name) int {
-	restartOf := func(n name) (restart int, rotated string) {
-		parts := fileName.FindStringSubmatch(n.file)
-		restart, _ = strconv.Atoi(parts[1])
-		return restart, strings.TrimSuffix(parts[2], compressed)
-	}
-	aRestart, aRotated := restartOf(a)
-	bRestart, bRotated := restartOf(b)
-	switch {
-	case aRestart != bRestart:
-		return cmp.Compare(bRestart, aRestart)
-	case aRotated == "" || bRotated == "":
-		return cmp.Compare(aRotated, bRotated) // what was not rotated is the newest
-	}
-	return cmp.Compare(bRotated, aRotated)
+	first, _ := crilog.ParseName(a.file)
+	second, _ := crilog.ParseName(b.file)
+	return second.Compare(first)
 }
 
 // Pod is a pod whose directory is followed.

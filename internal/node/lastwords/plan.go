@@ -3,7 +3,8 @@ package lastwords
 import (
 	"math"
 	"slices"
-	"strings"
+
+	"github.com/katbox/katbox/internal/lib/crilog"
 )
 
 // part is what is kept of a file: its end.
@@ -14,7 +15,10 @@ type part struct {
 }
 
 // whole says that only all of a file makes sense: a compressed one has no end to begin at.
-func (p part) whole() bool { return strings.HasSuffix(p.file.file, compressed) }
+func (p part) whole() bool {
+	n, _ := crilog.ParseName(p.file.file)
+	return n.Compressed
+}
 
 // plan says which parts of files are kept where all of them together may have so many bytes. The files of each container
 // are together, its newest first.

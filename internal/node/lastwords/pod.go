@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/lib/crilog"
 	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/node/beneath"
 )
@@ -173,7 +174,7 @@ func (p *pod) eachName(f func(n name, handle int)) {
 		}
 		p.logs.watch.add(p, dir)
 		for _, file := range namesIn(dir) {
-			if !fileName.MatchString(file) {
+			if _, ok := crilog.ParseName(file); !ok {
 				continue
 			}
 			if handle, err := p.logs.opener.Look(dir, file); err == nil {

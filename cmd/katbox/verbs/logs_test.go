@@ -1,0 +1,32 @@
+package verbs
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/model/volume"
+)
+
+// TestLogs: the same verb as that of kubectl katbox, by names and IDs of the node.
+func TestLogs(t *testing.T) {
+	n := newNode(t)
+	write(t, filepath.Join(n.add(1, "etl/nightly/"+volume.LogsName, time.Hour), "main/0.log"), "2025-11-30T12:00:01Z stdout F what it said\n")
+	write(t, n.add(2, "etl/nightly/scratch", 2*time.Hour)+"/file", "a file\n")
+	n.change(2, func(d *volume.Description) { d.Record.Pod = n.volumes[0].Record.Pod })
+	n.add(3, "etl/quiet/scratch", time.Hour)
+	for _, target := range []string{"etl/nightly", "etl/nightly/scratch", id(1), id(2)} {
+		mustPrint(t, "what it said\n", "logs", target)
+	}
+	mustPrint(t, "2025-11-30T12:00:01.000000000Z what it said\n", "logs", "--timestamps", "etl/nightly")
+	for args, want := range map[string]string{
+		"etl/quiet":             "no logs of etl/quiet are kept on this node",
+		"etl/nightly:main":      "is a path",
+		"etl/nightly --tail -2": "less than -1",
+	} {
+		if got := katbox(t, append([]string{"logs"}, strings.Fields(args)...)...); got.code == 0 || !strings.Contains(got.stderr, want) {
+			t.Errorf("%s: code %d, %q, want %q", args, got.code, got.stderr, want)
+		}
+	}
+}
