@@ -114,7 +114,8 @@ func TestLogsAreKept(t *testing.T) {
 		h.removeLogs()
 		r := h.wantLogs()
 		h.wantKept("main/0.log", logLine)
-		if r.Pod != testPod || r.Namespace != "default" || r.PodName != "batch-1" || r.VolumeName != volume.LogsName || r.ServiceAccount != "robot" ||
+		if r.Pod != testPod || r.Namespace != "default" || r.PodName != "batch-1" ||
+			r.VolumeName != volume.LogsName || r.ServiceAccount != "robot" ||
 			r.Owner != owner || r.Outcome != volume.Failed || r.Lifespan != testLifespan || r.Unpublished.IsZero() {
 			t.Errorf("the record of the logs is %+v", r)
 		}

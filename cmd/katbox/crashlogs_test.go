@@ -52,7 +52,9 @@ func crashLogs() []crashOperation {
 		if err := s.unpublishVolume(v); err != nil {
 			return err
 		}
-		return s.await("the logs are kept anew", func() bool { return s.met("after lastwords.copying.file/Renameat") >= 1 && s.met(afterEntry) >= 6 })
+		return s.await("the logs are kept anew", func() bool {
+			return s.met("after lastwords.copying.file/Renameat") >= 1 && s.met(afterEntry) >= 6
+		})
 	}
 	return []crashOperation{ends, again}
 }

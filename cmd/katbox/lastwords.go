@@ -28,8 +28,10 @@ type logsOptions struct{ keep, limit, dir string }
 func (o *logsOptions) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&o.keep, "logs", keepNoLogs,
 		"whether what the containers of a pod print is kept as one more retained volume of it, "+volume.LogsName+": on or off")
-	flags.StringVar(&o.limit, "logs-limit", "50Mi", "how many bytes of logs are kept of a pod, the end of the newest; a quantity, at least 64Ki")
-	flags.StringVar(&o.dir, "pod-logs-dir", "/var/log/pods", "directory in which the kubelet has the logs of pods (its podLogsDir), with --logs=on")
+	flags.StringVar(&o.limit, "logs-limit", "50Mi",
+		"how many bytes of logs are kept of a pod, the end of the newest; a quantity, at least 64Ki")
+	flags.StringVar(&o.dir, "pod-logs-dir", "/var/log/pods",
+		"directory in which the kubelet has the logs of pods (its podLogsDir), with --logs=on")
 }
 
 func (o logsOptions) on() bool { return o.keep == keepLogs }

@@ -83,7 +83,8 @@ func TestLogs(t *testing.T) {
 		}
 	}
 	_, _, stderr := eve.run("logs", "job/train", "-c", "main")
-	for _, part := range []string{"Found 2 pods, using pod/train-a", `of container "main" the beginning is missing, 2.0 KiB`, "1 lines that a container runtime"} {
+	for _, part := range []string{"Found 2 pods, using pod/train-a", `of container "main" the beginning is missing, 2.0 KiB`,
+		"1 lines that a container runtime"} {
 		if !strings.Contains(stderr, part) {
 			t.Errorf("the notes are %q, want %q", stderr, part)
 		}

@@ -142,11 +142,13 @@ func (o *LogsOptions) choose(containers map[string][]logFile, pod string) ([]str
 	case o.all:
 		return names, nil
 	case o.container != "" && containers[o.container] == nil:
-		return nil, fmt.Errorf("no log of a container %s of pod %s is kept, but of %s", Quoted(o.container), Quoted(pod), strings.Join(names, ", "))
+		return nil, fmt.Errorf("no log of a container %s of pod %s is kept, but of %s",
+			Quoted(o.container), Quoted(pod), strings.Join(names, ", "))
 	case o.container != "":
 		return []string{o.container}, nil
 	case len(names) > 1:
-		return nil, WrongUsage("pod %s has several containers: give -c with one of %s, or --all-containers", Quoted(pod), strings.Join(names, ", "))
+		return nil, WrongUsage("pod %s has several containers: give -c with one of %s, or --all-containers",
+			Quoted(pod), strings.Join(names, ", "))
 	}
 	return names, nil
 }

@@ -41,19 +41,21 @@ func TestReader(t *testing.T) {
 		in, want string
 		strange  int
 	}{
-		"nothing":                      {},
-		"lines":                        {in: stamp + " stdout F one\n" + stamp + " stderr F two\n", want: "one\ntwo\n"},
-		"parts":                        {in: stamp + " stdout P on\n" + stamp + " stdout P e\n" + stamp + " stdout F  two\n", want: "one two\n"},
-		"an empty line":                {in: stamp + " stdout F \n", want: "\n"},
-		"tags":                         {in: stamp + " stdout P:x:y a\n" + stamp + " stdout F:z b\n", want: "ab\n"},
-		"no end":                       {in: stamp + " stdout F cut", want: "cut"},
-		"a long line":                  {in: stamp + " stdout F " + long + "\n" + stamp + " stdout F next\n", want: long + "\nnext\n"},
-		"a long part":                  {in: stamp + " stdout P " + long + "\n" + stamp + " stdout F end\n", want: long + "end\n"},
-		"as long as a piece":           {in: stamp + " stdout P " + long[:piece-len(stamp)-10] + "\n" + stamp + " stdout F e\n", want: long[:piece-len(stamp)-10] + "e\n"},
-		"other time zone":              {in: "2026-11-30T07:00:00.123456789+02:00 stdout F x\n", want: "x\n"},
-		"spaces and bytes":             {in: stamp + " stdout F   a \x00\xff\x1b[31m \n", want: "  a \x00\xff\x1b[31m \n"},
-		"what is no line of a runtime": {in: "x\n\n" + stamp + "\n" + stamp + " std F x\n" + stamp + " stdout F\nnow stdout F x\n" + stamp + " stdout F y\n", want: "y\n", strange: 6},
-		"a long one":                   {in: long + "\n" + stamp + " stdout F y\n", want: "y\n", strange: 1},
+		"nothing":       {},
+		"lines":         {in: stamp + " stdout F one\n" + stamp + " stderr F two\n", want: "one\ntwo\n"},
+		"parts":         {in: stamp + " stdout P on\n" + stamp + " stdout P e\n" + stamp + " stdout F  two\n", want: "one two\n"},
+		"an empty line": {in: stamp + " stdout F \n", want: "\n"},
+		"tags":          {in: stamp + " stdout P:x:y a\n" + stamp + " stdout F:z b\n", want: "ab\n"},
+		"no end":        {in: stamp + " stdout F cut", want: "cut"},
+		"a long line":   {in: stamp + " stdout F " + long + "\n" + stamp + " stdout F next\n", want: long + "\nnext\n"},
+		"a long part":   {in: stamp + " stdout P " + long + "\n" + stamp + " stdout F end\n", want: long + "end\n"},
+		"as long as a piece": {in: stamp + " stdout P " + long[:piece-len(stamp)-10] + "\n" + stamp + " stdout F e\n",
+			want: long[:piece-len(stamp)-10] + "e\n"},
+		"other time zone":  {in: "2026-11-30T07:00:00.123456789+02:00 stdout F x\n", want: "x\n"},
+		"spaces and bytes": {in: stamp + " stdout F   a \x00\xff\x1b[31m \n", want: "  a \x00\xff\x1b[31m \n"},
+		"what is no line of a runtime": {in: "x\n\n" + stamp + "\n" + stamp + " std F x\n" + stamp + " stdout F\nnow stdout F x\n" +
+			stamp + " stdout F y\n", want: "y\n", strange: 6},
+		"a long one": {in: long + "\n" + stamp + " stdout F y\n", want: "y\n", strange: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, in := range []io.Reader{strings.NewReader(test.in), iotest.DataErrReader(iotest.HalfReader(strings.NewReader(test.in)))} {

@@ -442,7 +442,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := n.Copy(ctx, nightly.UID, int(to.Fd()), 1000, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+	if _, err := n.Copy(ctx, nightly.UID, int(to.Fd()), 1000, context.Context.Err); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
