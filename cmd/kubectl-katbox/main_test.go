@@ -140,7 +140,6 @@ func TestNoVerb(t *testing.T) {
 		"get":                "did you mean cat or list?",
 		"describe x":         "did you mean stat?",
 		"delete x":           "did you mean rm?",
-		"logs x":             "did you mean cat or ls?",
 		"-n ci relaese x":    "did you mean release?",
 		"--yes rm x":         "unknown flag: --yes: the verb comes first, and its flags behind it; see kubectl katbox help",
 		"--unknown list":     "unknown flag: --unknown",
