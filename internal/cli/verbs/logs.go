@@ -100,10 +100,14 @@ func (s *Session) Logs(ctx context.Context, v Volume, pod string, o *LogsOptions
 		fmt.Fprintln(s.Stderr, "the daemon ended while it kept these logs, and then they were gone: there may have been more")
 	}
 	if !s.Shown || o.Raw {
-		return errors.Join(l.write(s.Stdout), l.note(s.Stderr))
+		err := l.write(s.Stdout)
+		l.note(s.Stderr)
+		return err
 	}
 	escaper := terminal.NewEscaper(s.Stdout, s.Colors)
-	return errors.Join(l.write(escaper), escaper.Close(), l.note(s.Stderr))
+	err = errors.Join(l.write(escaper), escaper.Close())
+	l.note(s.Stderr)
+	return err
 }
 
 // logFiles returns the files of each container, the oldest first, and whether there is one that says what is missing.
@@ -294,7 +298,7 @@ func (c *containerLog) read() (bool, error) {
 }
 
 // note says what was left out.
-func (l *logs) note(to io.Writer) error {
+func (l *logs) note(to io.Writer) {
 	strange := 0
 	for _, from := range l.from {
 		strange += from.input.strange
@@ -302,7 +306,6 @@ func (l *logs) note(to io.Writer) error {
 	if strange > 0 {
 		fmt.Fprintf(to, "%d lines that a container runtime does not write are left out; cat shows them\n", strange)
 	}
-	return nil
 }
 
 // refOf is the path of a file for messages.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/katbox/katbox/internal/lib/crilog"
 	"github.com/katbox/katbox/internal/model/api"
@@ -89,8 +90,7 @@ func (in *logInput) tail(lines int) error {
 		in.files = nil
 		return nil
 	}
-	for i := len(in.files) - 1; i >= 0; i-- {
-		f := in.files[i]
+	for i, f := range slices.Backward(in.files) {
 		if lines <= fewLines && !f.Compressed {
 			_, src, err := in.open(f, lines)
 			if err != nil {
