@@ -23,6 +23,7 @@ import (
 
 // values are what users may write, or mean to, as the value of any attribute.
 var values = []string{
+	"true", "false", "False", "no",
 	"", " ", "0", "1", "2", "64", "-1", "0.1", "1.5", "1e3", "1e30", "1E", "1e-3", "100m", "100k", "64Ki", "63Ki", "64000", "65535",
 	"65536", "1Gi",
 	"1Gi ", " 1Gi", "1gi", "1.5Gi", "1.Gi", ".5Gi", "1T", "1.1T", "1Ei", "1Ei1", "2Ei", "12E", "99999999999999999999", "lots", "1_000",

@@ -54,6 +54,21 @@ func improve(t *testing.T, object *unstructured.Unstructured, values map[string]
 	switch {
 	case object.GetKind() == "DaemonSet":
 		improveDaemon(t, object, values)
+	case object.GetKind() == "ValidatingAdmissionPolicy":
+		variables, _, err := unstructured.NestedSlice(object.Object, "spec", "variables")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A pod may say that its logs are not kept.
+		for _, variable := range variables {
+			variable := variable.(map[string]any)
+			if variable["name"] == "unknown" {
+				variable["expression"] = strings.Replace(variable["expression"].(string), "'mode'", "'logs', 'mode'", 1)
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, variables, "spec", "variables"); err != nil {
+			t.Fatal(err)
+		}
 	case object.GetKind() == "CSIDriver" && strings.HasSuffix(object.GetName(), ".csi.katbox.io"):
 		if err := unstructured.SetNestedField(object.Object, true, "spec", "preventPodSchedulingIfMissing"); err != nil {
 			t.Fatal(err)
