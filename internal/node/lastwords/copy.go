@@ -154,11 +154,7 @@ func (c *copying) bytes(p *part, to int) error {
 		if err := c.pace(c.ctx); err != nil {
 			return err
 		}
-		n := 0
-		err := kernel.IgnoreEINTR(func() (err error) {
-			n, err = unix.Pread(p.fd, buffer[:min(int64(len(buffer)), p.size-at)], at)
-			return err
-		})
+		n, err := read(p.fd, buffer[:min(int64(len(buffer)), p.size-at)], at)
 		if err != nil || n == 0 {
 			c.lacks(p, p.size-at, api.LogsUnreadable)
 			return nil
@@ -177,11 +173,20 @@ func (c *copying) lacks(p *part, bytes int64, why string) {
 	c.missing.Files = append(c.missing.Files, api.LogMissing{Container: p.container, File: p.file.file, Bytes: bytes, Why: why})
 }
 
+// read reads some bytes of a file from an offset on; none is its end.
+func read(fd int, b []byte, offset int64) (n int, err error) {
+	err = kernel.IgnoreEINTR(func() error {
+		n, err = unix.Pread(fd, b, offset)
+		return err
+	})
+	return n, err
+}
+
 // lineFrom returns where the next line begins, from a byte of a file on.
 func lineFrom(fd int, from, size int64) int64 {
 	buffer := make([]byte, 4<<10)
 	for at := from - 1; at < min(size, from+longestLine); {
-		n, err := unix.Pread(fd, buffer, at)
+		n, err := read(fd, buffer, at)
 		if err != nil || n == 0 {
 			return from
 		}

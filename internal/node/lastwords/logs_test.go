@@ -69,7 +69,7 @@ func start(t *testing.T, mostOpen int) *node {
 	return n
 }
 
-// await waits until so many files are open.
+// await waits until a number of files is open.
 func (n *node) await(open int64) {
 	n.t.Helper()
 	late, cancel := context.WithTimeout(n.t.Context(), time.Minute)

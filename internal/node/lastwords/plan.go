@@ -20,8 +20,8 @@ func (p part) whole() bool {
 	return n.Compressed
 }
 
-// plan says which parts of files are kept where all of them together may have so many bytes. The files of each container
-// are together, its newest first.
+// plan chooses which parts of the files are kept, within a number of bytes for all of them together. The files of each
+// container are together, its newest first.
 //
 // The newest file of each container comes first. Where these have not enough room, each gets an equal share, and what a
 // smaller one leaves goes to the larger ones: a container that prints without end takes nothing from one that says why

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// changes are what makes a directory be looked at again. That somebody writes to a file does not.
+// changes are the events after which a directory is looked at again. A write to a file is none of them.
 const changes = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_ONLYDIR
 
 // watch has the kernel say which directories change.
