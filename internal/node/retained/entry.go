@@ -64,7 +64,8 @@ type owner struct {
 
 // rare is what few volumes have.
 type rare struct {
-	// id and pod are texts, where one of them is none that Kubernetes makes. So is ownerUID.
+	// named: one of id and pod is none that Kubernetes makes, and both are kept as texts. So is ownerUID.
+	named    bool
 	id       volume.ID
 	pod      volume.PodUID
 	ownerUID string
@@ -128,9 +129,9 @@ func (e *entry) setPlace(id volume.ID, pod volume.PodUID) {
 	e.id, ofKubelet = digitsOf(id)
 	e.pod, isUUID = uuidOf(string(pod))
 	if !ofKubelet || !isUUID {
-		e.special().id, e.rare.pod = id, pod
+		e.special().named, e.rare.id, e.rare.pod = true, id, pod
 	} else if e.rare != nil {
-		e.rare.id, e.rare.pod = "", ""
+		e.rare.named, e.rare.id, e.rare.pod = false, "", ""
 	}
 }
 
@@ -198,7 +199,7 @@ func (e *entry) hold() volume.HoldKind {
 }
 
 func (e *entry) volumeID() volume.ID {
-	if e.rare != nil && e.rare.id != "" {
+	if e.rare != nil && e.rare.named {
 		return e.rare.id
 	}
 	text := append(make([]byte, 0, len(idPrefix)+2*idBytes), idPrefix...)
@@ -206,7 +207,7 @@ func (e *entry) volumeID() volume.ID {
 }
 
 func (e *entry) podUID() volume.PodUID {
-	if e.rare != nil && e.rare.id != "" {
+	if e.rare != nil && e.rare.named {
 		return e.rare.pod
 	}
 	return volume.PodUID(e.pod.String())

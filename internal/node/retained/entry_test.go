@@ -22,8 +22,8 @@ const (
 func TestRecordsComeBackWhole(t *testing.T) {
 	x := &Index{}
 	ids := []string{"v", kubeletID, strings.ToUpper(kubeletID), kubeletID[:67], kubeletID + "0", "csi-" + strings.Repeat("x", 64),
-		"\x00", strings.Repeat("i", volume.MaxNameLength)}
-	pods := []string{"p", kubeletPod, strings.ToUpper(kubeletPod), kubeletPod[1:], kubeletPod + "0", strings.Repeat("-", 36),
+		"", "\x00", strings.Repeat("i", volume.MaxNameLength)}
+	pods := []string{"", "p", kubeletPod, strings.ToUpper(kubeletPod), kubeletPod[1:], kubeletPod + "0", strings.Repeat("-", 36),
 		strings.Repeat("0", 36), "0123456-789ab-cdef-0123-456789abcdef", strings.Repeat("p", volume.MaxNameLength)}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, id := range append(ids, "as a kubelet makes them") {
@@ -45,7 +45,7 @@ func TestRecordsComeBackWhole(t *testing.T) {
 				if got, _ := x.Look(want.ID); !reflect.DeepEqual(got.Record, want) {
 					t.Fatalf("%+v came back as %+v", want, got.Record)
 				}
-				if !x.Has(want.Place()) || x.Has(volume.Place{Pod: want.Pod, ID: want.ID[1:]}) || x.Len() != 1 {
+				if !x.Has(want.Place()) || x.Has(volume.Place{Pod: want.Pod, ID: "x" + want.ID}) || x.Len() != 1 {
 					t.Fatalf("%s is not found, or another is", want.ID)
 				}
 				x.Forget(want.ID)
