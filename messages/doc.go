@@ -1,7 +1,7 @@
 // Package messages holds what the actors of Katbox say to one another: one file for each
 // conversation, and on each message who sends it and who receives it.
 //
-//	gRPC handlers      HTTP handlers      pod watch, orphan search, gateways
+//	gRPC handlers      HTTP handlers      pod watch, orphan search, gateways, logs
 //	  |                  |                  |
 //	  | PublishVolume    | ListRetained     | PodsSeen
 //	  | UnpublishVolume  | ListAwake        | FindUnknown
@@ -9,7 +9,8 @@
 //	  | Status           | BeginReading     | OwnVolume
 //	  | ProbeStore       | EndReading       | EndVolume
 //	  |                  | HoldVolume       | CountHoldings
-//	  |                  | PurgeVolume      |
+//	  |                  | PurgeVolume      | KeepLogs
+//	  |                  |                  | LogsKept
 //	  v                  v                  v
 //	+---------------------------------------+  MeasureDisk   +--------+
 //	| supervisor: owns the index of all     | -------------> |  disk  |

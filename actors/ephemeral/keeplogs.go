@@ -86,7 +86,7 @@ func (t *task) resumeLogs() error {
 	if t.Logs != nil {
 		t.Logs.Follow(podOf(t.record))
 		defer t.Logs.Leave(t.record.Pod)
-		t.Logs.Look(t.record.Pod)
+		t.Logs.Look(t.ctx, t.record.Pod)
 	}
 	return t.fillLogs()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/katbox/katbox/internal/lib/kubelet"
 	"github.com/katbox/katbox/internal/lib/logkeys"
@@ -14,6 +15,10 @@ import (
 
 // logsParallel is how many pods' logs are copied at the same time, behind all calls.
 const logsParallel = 2
+
+// logsPatience is how long an unpublish waits for the logs of its pod to be open. Where their disk hangs it goes on without
+// them, well before the kubelet gives up the call.
+const logsPatience = time.Second
 
 // logs decides whose logs are kept, and when: once the first volume of a pod is retained, because a kubelet unpublishes
 // what no container uses any more. It acts in the turn of the owner of all volumes. A nil logs keeps none.
@@ -178,10 +183,13 @@ func (q *logsQueue) next(ctx context.Context) (of volume.Record, ok bool) {
 }
 
 // openLogs opens what there is of a pod's logs, before the unpublish of a volume at target lets the kubelet go on.
-func (n *Node) openLogs(target string) {
-	if n.env.Logs != nil {
-		n.env.Logs.Look(volume.PodUID(kubelet.PodOf(n.env.PodsDir, target)))
+func (n *Node) openLogs(ctx context.Context, target string) {
+	if n.env.Logs == nil {
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, logsPatience)
+	defer cancel()
+	n.env.Logs.Look(ctx, volume.PodUID(kubelet.PodOf(n.env.PodsDir, target)))
 }
 
 // keepLogs keeps the logs of pods until ctx ends.

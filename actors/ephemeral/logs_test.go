@@ -15,6 +15,8 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/lastwords"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 const (
@@ -347,4 +349,42 @@ func TestRecordsRefuseLogs(t *testing.T) {
 		h.wantNoLogs()
 		h.wantPhase(testID, volume.Retained)
 	})
+}
+
+// TestDiskOfLogsHangs: a pod whose logs cannot be opened is unpublished all the same, and other volumes come and go.
+func TestDiskOfLogsHangs(t *testing.T) {
+	roottest.Need(t)
+	h := newTestNode(t)
+	h.openLogs()
+	h.print("main", "0.log", logLine)
+	h.metrics = metrics.New("test", "")
+	node, err := Start(h.config()) // in no bubble, whose time stands still while the kernel does not answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.node = node
+	defer h.logs.Close()
+	defer h.stop()
+	h.publish()
+	hangs, goOn := roottest.HangOpens(t, h.podLogs())
+	h.unpublish()
+	<-hangs
+	if r, _ := h.records.get(testID); r.Phase != volume.Retained {
+		t.Errorf("the volume is %s", r.Phase)
+	}
+	for i := range 3 {
+		p := h.publication()
+		p.ID, p.Pod, p.Target.Path = numbered(i), ownPod, h.target(ownPod, numberedName(i))
+		if err := h.node.Publish(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.node.Unpublish(t.Context(), p.ID, p.Target.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goOn()
+	for r, _ := h.records.get(logsID()); r.Phase != volume.Retained; r, _ = h.records.get(logsID()) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	h.wantKept("main/0.log", logLine)
 }

@@ -228,7 +228,7 @@ func (n *Node) publish(ctx context.Context, p volume.Publication) error {
 // Unpublish unmounts a volume, which is retained when target was its last one.
 func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
 	defer n.env.calls.Begin()()
-	n.openLogs(target)
+	n.openLogs(ctx, target)
 	return n.Change(ctx, &messages.UnpublishVolume{Routing: n.routing(ctx, id), Target: target})
 }
 

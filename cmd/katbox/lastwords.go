@@ -80,10 +80,14 @@ func (i *instance) followLogs(context.Context) error {
 		defer close(ended)
 		logs.Run(ctx)
 	}()
-	i.onStop(func(context.Context) error {
+	i.onStop(func(ctx context.Context) error {
 		cancel()
-		<-ended
-		return nil // what a node that did not stop still reads stays open
+		select {
+		case <-ended: // what a node that did not stop still reads stays open
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("the logs of pods are still looked at, their disk may hang: %w", ctx.Err())
+		}
 	})
 	return nil
 }

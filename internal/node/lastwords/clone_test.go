@@ -28,7 +28,7 @@ func TestOnFileSystems(t *testing.T) {
 			must(t, err)
 			defer l.Close()
 			l.Follow(nightly)
-			l.Look(nightly.UID)
+			l.Look(t.Context(), nightly.UID)
 			other := t.TempDir()
 			for _, to := range []string{disk + "/volume", other} {
 				must(t, os.MkdirAll(to, 0o755))

@@ -26,6 +26,8 @@ const (
 	mostNames = 4096
 	// removedFor is how long a file stays open that the kubelet has removed though the pod goes on.
 	removedFor = time.Minute
+	// mostLooks bounds the calls of Look that may wait for a disk, each with a thread.
+	mostLooks = 64
 )
 
 // Config is what Logs work with.
@@ -48,6 +50,8 @@ type Logs struct {
 	opener *beneath.Opener
 	watch  *watch
 	open   atomic.Int64
+	// looks has a place for each Look.
+	looks chan struct{}
 
 	mu   sync.Mutex
 	pods map[volume.PodUID]*pod
@@ -64,7 +68,7 @@ func Open(cfg Config) (*Logs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the directory of the logs of pods, %s: %w", cfg.Dir, err)
 	}
-	l := &Logs{cfg: cfg, root: root, pods: map[volume.PodUID]*pod{}, names: map[string]*pod{}}
+	l := &Logs{cfg: cfg, root: root, looks: make(chan struct{}, mostLooks), pods: map[volume.PodUID]*pod{}, names: map[string]*pod{}}
 	if l.opener, err = beneath.New(root); err == nil {
 		l.watch, err = newWatch(root)
 	}
@@ -77,7 +81,8 @@ func Open(cfg Config) (*Logs, error) {
 
 // Close closes all files. No other method may be running, and none is called afterwards.
 func (l *Logs) Close() {
-	for _, p := range l.all() {
+	_, left := l.watch.take()
+	for _, p := range append(left, l.all()...) {
 		p.close()
 	}
 	l.watch.close()
@@ -102,29 +107,45 @@ func (l *Logs) Follow(of Pod) {
 	l.watch.look(p)
 }
 
-// Look opens what there is of a pod that is followed. It makes a few system calls for each container.
-func (l *Logs) Look(of volume.PodUID) {
-	if p := l.of(of); p != nil {
+// Look opens what there is of a pod that is followed. It makes a few system calls for each container. Where the disk does
+// not answer it goes on behind the call, which returns once ctx ends.
+func (l *Logs) Look(ctx context.Context, of volume.PodUID) {
+	p := l.of(of)
+	if p == nil {
+		return
+	}
+	select {
+	case l.looks <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		p.look()
+		<-l.looks
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
 	}
 }
 
-// Leave ends a Follow. With the last one it closes the files of the pod. It waits while these are looked at.
+// Leave ends a Follow. It does not block: with the last one Run closes the files of the pod.
 func (l *Logs) Leave(of volume.PodUID) {
 	l.mu.Lock()
 	p := l.pods[of]
 	if p != nil {
 		p.users--
 	}
-	if last := p != nil && p.users == 0; !last {
-		p = nil
-	} else {
+	last := p != nil && p.users == 0
+	if last {
 		delete(l.pods, of)
 		delete(l.names, p.name)
 	}
 	l.mu.Unlock()
-	if p != nil {
-		p.close()
+	if last {
+		l.watch.leave(p)
 	}
 }
 

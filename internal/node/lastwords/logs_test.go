@@ -155,7 +155,7 @@ func TestFollows(t *testing.T) {
 	must(t, os.RemoveAll(n.path()))
 	_, err = writer.WriteString(line("the last word"))
 	must(t, err)
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 
 	got, kept := n.copied(1 << 20)
 	want := map[string]string{
@@ -187,7 +187,7 @@ func TestLooksAtOnce(t *testing.T) {
 		t.Error("a pod without a directory has files")
 	}
 	n.write("main", "0.log", line("all"))
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	must(t, os.RemoveAll(n.path()))
 	if !n.Has(nightly.UID) {
 		t.Error("what was opened is not there")
@@ -238,7 +238,7 @@ func TestHostile(t *testing.T) {
 	}
 	n.Follow(nightly)
 	n.await(1)
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	got, _ := n.copied(1 << 20)
 	wantContent(t, got, map[string]string{"main/0.log": line("mine")})
 
@@ -247,7 +247,7 @@ func TestHostile(t *testing.T) {
 	n.Leave(nightly.UID)
 	must(t, os.Symlink(outside, n.dir+"/"+nightlyDir))
 	n.Follow(nightly)
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	if n.Has(nightly.UID) {
 		t.Error("a link to another directory was followed")
 	}
@@ -279,7 +279,7 @@ func TestMostOpen(t *testing.T) {
 		want["main/"+name] = line(name)
 	}
 	n.Follow(nightly)
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	if open := n.open.Load(); open != 2 {
 		t.Errorf("%d files are open, want 2", open)
 	}
@@ -300,7 +300,7 @@ func TestRemovedFilesAreClosed(t *testing.T) {
 	n.await(3)
 	must(t, os.Rename(n.path("main", "1.log.20261130-050000"), n.path("main", "1.log.20261130-050000.gz"))) // as if it were another file
 	must(t, os.RemoveAll(n.path()))
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	p := n.of(nightly.UID)
 	age := func(name string) {
 		p.mu.Lock()
@@ -314,13 +314,13 @@ func TestRemovedFilesAreClosed(t *testing.T) {
 			}
 		}
 	}
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	if open := n.open.Load(); open != 3 {
 		t.Fatalf("%d files are open, want 3", open)
 	}
 	age("0.log")
 	age("1.log")
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	if open := n.open.Load(); open != 2 {
 		t.Errorf("%d files are open, want the newest and the one that was removed just now", open)
 	}
@@ -335,7 +335,7 @@ func TestCompressedTakesThePlace(t *testing.T) {
 	n.await(2)
 	n.write("main", "0.log.20261130-050000.gz", "packed")
 	must(t, os.Remove(n.path("main", "0.log.20261130-050000")))
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	got, _ := n.copied(1 << 20)
 	wantContent(t, got, map[string]string{"main/0.log.20261130-050000.gz": "packed", "main/0.log": line("now")})
 }
@@ -458,7 +458,7 @@ func TestManyNames(t *testing.T) {
 		must(t, os.MkdirAll(n.path(fmt.Sprintf("c%d", i)), 0o755))
 	}
 	n.Follow(nightly)
-	n.Look(nightly.UID)
+	n.Look(t.Context(), nightly.UID)
 	if open := n.open.Load(); open > mostFiles {
 		t.Errorf("%d files are open, want at most %d", open, mostFiles)
 	}

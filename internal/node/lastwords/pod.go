@@ -148,7 +148,7 @@ func (p *pod) close() {
 	for _, f := range p.files {
 		p.closeFile(f)
 	}
-	p.logs.watch.leave(p)
+	p.logs.watch.remove(p)
 }
 
 // eachName calls f with a handle that stands for each file of the pod whose name is one of the kubelet's. It is called

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,17 +23,22 @@ type watch struct {
 	fd     int
 	// root is the watch of the directory of all pods.
 	root int
-	// wake holds a token while there are pods to look at.
+	// wake holds a token while there are pods to look at, or to close.
 	wake chan struct{}
 
-	mu     sync.Mutex
-	closed bool
+	// adding is held over the system calls about watches, which may ask the disk.
+	adding sync.Mutex
 	// pods are those whose directories are watched, by the watches.
 	pods map[int]*pod
-	// changed are the pods to look at.
-	changed map[*pod]struct{}
 	// refused: a directory could not be watched, which was logged.
 	refused bool
+
+	// mu is never held over a system call.
+	mu sync.Mutex
+	// changed are the pods to look at.
+	changed map[*pod]struct{}
+	// left are those to close.
+	left []*pod
 }
 
 func newWatch(root int) (*watch, error) {
@@ -49,31 +55,45 @@ func newWatch(root int) (*watch, error) {
 	return w, nil
 }
 
-func (w *watch) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	w.events.Close()
-}
+func (w *watch) close() { w.events.Close() }
 
 // look lets Run look at a pod. It does not block.
 func (w *watch) look(p *pod) {
 	w.mu.Lock()
 	w.changed[p] = struct{}{}
 	w.mu.Unlock()
+	w.ring()
+}
+
+// leave lets Run close a pod. It does not block.
+func (w *watch) leave(p *pod) {
+	w.mu.Lock()
+	delete(w.changed, p)
+	w.left = append(w.left, p)
+	w.mu.Unlock()
+	w.ring()
+}
+
+func (w *watch) ring() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// add watches an open directory of a pod.
-func (w *watch) add(p *pod, dir int) {
+// take returns the pods to look at and those to close.
+func (w *watch) take() (changed map[*pod]struct{}, left []*pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
-		return
-	}
+	changed, left = w.changed, w.left
+	w.changed, w.left = map[*pod]struct{}{}, nil
+	return changed, left
+}
+
+// add watches an open directory of a pod, which is read afterwards.
+func (w *watch) add(p *pod, dir int) {
+	w.adding.Lock()
+	defer w.adding.Unlock()
 	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(dir), changes)
 	if err == nil {
 		w.pods[wd], p.watches[wd] = p, struct{}{}
@@ -86,49 +106,48 @@ func (w *watch) add(p *pod, dir int) {
 	}
 }
 
-// leave ends the watches of a pod.
-func (w *watch) leave(p *pod) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// remove ends the watches of a pod, except those that it shares with the same pod, which is followed again meanwhile.
+func (w *watch) remove(p *pod) {
+	w.adding.Lock()
+	defer w.adding.Unlock()
 	for wd := range p.watches {
-		delete(w.pods, wd)
-		if !w.closed {
+		if w.pods[wd] == p {
+			delete(w.pods, wd)
 			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd)) // the directory may be gone, and the watch with it
 		}
 	}
 	p.watches = nil
-	delete(w.changed, p)
 }
 
-// run looks at pods whose directories have changed until ctx ends.
+// run looks at pods whose directories have changed, and closes those that are left, until ctx ends.
 func (w *watch) run(ctx context.Context, l *Logs) {
 	var reader sync.WaitGroup
 	reader.Go(func() { w.read(l) })
 	defer reader.Wait()
-	defer w.close()
+	defer func() { _ = w.events.SetReadDeadline(time.Unix(1, 0)) }() // inotify has deadlines
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
 		}
-		w.mu.Lock()
-		changed := w.changed
-		w.changed = map[*pod]struct{}{}
-		w.mu.Unlock()
+		changed, left := w.take()
+		for _, p := range left {
+			p.close()
+		}
 		for p := range changed {
 			p.look()
 		}
 	}
 }
 
-// read notes which pods change until the instance is closed.
+// read notes which pods change until its deadline.
 func (w *watch) read(l *Logs) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := w.events.Read(buffer)
 		if err != nil {
-			if !errors.Is(err, os.ErrClosed) {
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
 				l.cfg.Log.Error(err, "cannot follow the logs of pods any more; what the kubelet removes before it unpublishes their volumes is lost")
 			}
 			return
@@ -155,13 +174,13 @@ func (w *watch) happened(l *Logs, wd int, mask uint32, name string) {
 	if wd == w.root {
 		p = l.named(name)
 	} else {
-		w.mu.Lock()
+		w.adding.Lock()
 		p = w.pods[wd]
 		if mask&unix.IN_IGNORED != 0 && p != nil {
 			delete(w.pods, wd)
 			delete(p.watches, wd)
 		}
-		w.mu.Unlock()
+		w.adding.Unlock()
 	}
 	if p != nil {
 		w.look(p)
