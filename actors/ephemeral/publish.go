@@ -59,7 +59,7 @@ func (t *task) publish(p volume.Publication) error {
 	}
 	t.markPublished(p)
 	if before == nil && p.Cut != "" {
-		t.Log.Info("a lifespan is cut to the longest that pods of its namespace may have", logkeys.About(*t.record, "cut", p.Cut)...)
+		t.Log.Info("what the volume asks for is cut to the bounds of its namespace", logkeys.About(*t.record, "cut", p.Cut)...)
 	}
 	if log := t.Log.V(1); log.Enabled() {
 		log.Info("published", logkeys.About(*t.record, logkeys.Target, p.Target.Path)...)

@@ -543,8 +543,8 @@ func TestLimitThatIsNotEnforced(t *testing.T) {
 	}
 }
 
-// TestCutLifespanIsLogged once, when it is cut.
-func TestCutLifespanIsLogged(t *testing.T) {
+// TestCutIsLogged once, when it is cut.
+func TestCutIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, lines := newTestNode(t), &list[string]{}
 		h.log = funcr.New(func(_, line string) { lines.add(line) }, funcr.Options{})
@@ -556,7 +556,7 @@ func TestCutLifespanIsLogged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := mentioning(lines, "a lifespan is cut", p.Cut, string(testPod)); got != 1 {
+		if got := mentioning(lines, "is cut to the bounds", p.Cut, string(testPod)); got != 1 {
 			t.Errorf("%d lines about it", got)
 		}
 		h.stop()

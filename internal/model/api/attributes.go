@@ -5,8 +5,24 @@ package api
 const (
 	// KeyAttach mounts a retained volume in place of a new one.
 	KeyAttach = "attach"
+	// KeyConverted says that a policy made the volume of an emptyDir, and no person: what is beyond the bounds of the
+	// namespace is cut to them, and not refused. Its one value is [Converted].
+	KeyConverted = "converted"
 	// KeyLogs says whether what the containers of the pod print is kept: true or false.
 	KeyLogs = "logs"
 	// KeyRetain says after which outcomes of its pod the volume is retained: Always, OnFailure or Never.
 	KeyRetain = "retain"
+
+	// Converted is the value of KeyConverted.
+	Converted = "true"
 )
+
+// What a limit in bytes may be in the attribute sizeLimit: its form, the least and the most. Less is no use to a pod, and
+// more is taken for a slip of the hand.
+const (
+	QuantityForm          = `^[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i|[eE][0-9]{1,2})?$`
+	LeastBytes, MostBytes = "64Ki", "1Ei"
+)
+
+// ModeForm is what the attribute mode may be: permissions in octal digits.
+const ModeForm = `^(0?([1-7][0-7]{2}|0[1-7][0-7]|00[1-7])|1[0-7]{3})$`

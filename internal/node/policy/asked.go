@@ -24,6 +24,8 @@ type asked struct {
 	mode                        uint32
 	attach                      string
 	noLogs                      bool
+	// converted: no person asks, so that all of it is cut to the bounds.
+	converted bool
 }
 
 // read checks the attributes of a volume, in the order of their keys. The error is a

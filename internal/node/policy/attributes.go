@@ -36,20 +36,16 @@ const (
 	MaxAttach = 320
 )
 
-// Of the limits that can be asked for: less is no use to a pod, and more is taken for a slip of the
-// hand. The last two are quantities.
-const (
-	leastBytes, mostBytes   = "64Ki", "1Ei"
-	leastInodes, mostInodes = "2", "1T"
-)
+// Of the inodes that can be asked for: less is no use to a pod, and more is taken for a slip of the hand. Both are
+// quantities.
+const leastInodes, mostInodes = "2", "1T"
 
 const (
 	// Where there are days, weeks or years, all numbers are whole ones.
 	durationCEL = `(value.matches('` + duration.Long + `') ? value.matches('[1-9]') : duration(value) > duration('0s'))`
 	durationIs  = "a duration longer than 0, such as 90m, 36h or 4d"
 	// A pod's UID is a plain path element; the name of a volume is a label of DNS.
-	attachForm   = `^[A-Za-z0-9][-A-Za-z0-9._]{0,252}/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
-	quantityForm = `^[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i|[eE][0-9]{1,2})?$`
+	attachForm = `^[A-Za-z0-9][-A-Za-z0-9._]{0,252}/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 )
 
 // Attributes are all that there are, sorted by key.
@@ -59,7 +55,12 @@ var Attributes = []*Attribute{
 		read: func(to *asked, value string) bool { to.attach = value; return true },
 	},
 	{
-		Key: "inodeLimit", Form: quantityForm, CEL: quantityCEL(leastInodes, mostInodes),
+		Key: api.KeyConverted, Form: `^` + api.Converted + `$`,
+		Means: api.Converted + ": the policy that makes a Katbox volume of an emptyDir sets it",
+		read:  func(to *asked, _ string) bool { to.converted = true; return true },
+	},
+	{
+		Key: "inodeLimit", Form: api.QuantityForm, CEL: quantityCEL(leastInodes, mostInodes),
 		Means: "a quantity from " + leastInodes + " to " + mostInodes + ", such as 100k",
 		read: func(to *asked, value string) bool {
 			return readQuantity(&to.limit.Inodes, value, leastInodes, mostInodes)
@@ -78,7 +79,7 @@ var Attributes = []*Attribute{
 		read: func(to *asked, value string) bool { to.noLogs = value == "false"; return true },
 	},
 	{
-		Key: "mode", Form: `^(0?([1-7][0-7]{2}|0[1-7][0-7]|00[1-7])|1[0-7]{3})$`,
+		Key: "mode", Form: api.ModeForm,
 		Means: "permissions in octal digits, without setuid and setgid, such as 0770 or 1777",
 		read: func(to *asked, value string) bool {
 			mode, err := strconv.ParseUint(value, 8, 32)
@@ -95,10 +96,10 @@ var Attributes = []*Attribute{
 		},
 	},
 	{
-		Key: "sizeLimit", Form: quantityForm, CEL: quantityCEL(leastBytes, mostBytes),
-		Means: "a quantity from " + leastBytes + " to " + mostBytes + ", such as 10Gi",
+		Key: "sizeLimit", Form: api.QuantityForm, CEL: quantityCEL(api.LeastBytes, api.MostBytes),
+		Means: "a quantity from " + api.LeastBytes + " to " + api.MostBytes + ", such as 10Gi",
 		read: func(to *asked, value string) bool {
-			return readQuantity(&to.limit.Bytes, value, leastBytes, mostBytes)
+			return readQuantity(&to.limit.Bytes, value, api.LeastBytes, api.MostBytes)
 		},
 	},
 }

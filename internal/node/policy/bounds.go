@@ -55,8 +55,26 @@ func (b Bounds) Check() error {
 	return nil
 }
 
+// cut returns what is asked, within the bounds: an emptyDir was never refused for its size, so nor is the volume that takes
+// its place.
+func (b Bounds) cut(a asked) asked {
+	if b.MaxLimit.Bytes > 0 {
+		a.limit.Bytes = min(a.limit.Bytes, b.MaxLimit.Bytes)
+	}
+	if b.MaxLimit.Inodes > 0 {
+		a.limit.Inodes = min(a.limit.Inodes, b.MaxLimit.Inodes)
+	}
+	if len(b.Retain) > 0 && a.retain != nil && !slices.Contains(b.Retain, *a.retain) {
+		a.retain = nil
+	}
+	return a
+}
+
 // terms are what is promised to a volume that asks.
 func (b Bounds) terms(a asked) (volume.Terms, error) {
+	if a.converted {
+		a = b.cut(a)
+	}
 	t := volume.Terms{
 		Lifespan: b.Lifespan,
 		Limit: volume.Size{

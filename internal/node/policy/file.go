@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -226,8 +227,8 @@ func (r *reader) retain(from []string, to *[]volume.Retain) {
 // Its error quotes the text.
 func ParseQuantity(text string) (int64, error) {
 	q, err := resource.ParseQuantity(text)
-	if err != nil || q.Sign() < 0 || q.Cmp(resource.MustParse(mostBytes)) > 0 {
-		return 0, fmt.Errorf("%.100q is not a quantity from 0 to %s, such as 10Gi", text, mostBytes)
+	if err != nil || q.Sign() < 0 || q.Cmp(resource.MustParse(api.MostBytes)) > 0 {
+		return 0, fmt.Errorf("%.100q is not a quantity from 0 to %s, such as 10Gi", text, api.MostBytes)
 	}
 	return q.Value(), nil
 }

@@ -42,8 +42,8 @@ func (p *Policy) Terms(namespace string, attributes map[string]string) (volume.T
 	return p.Bounds(namespace).terms(asked)
 }
 
-// Cut says which lifespans of the attributes are longer than Terms makes them, and what they are cut to, in a few words;
-// empty if none is.
+// Cut says which attributes ask for more than Terms gives them, and what they are cut to, in a few words; empty if none
+// does. For the volume of a person those are lifespans, as all else that is too much is refused.
 func (p *Policy) Cut(namespace string, attributes map[string]string) string {
 	asked, err := read(attributes)
 	if err != nil {
@@ -61,6 +61,15 @@ func (p *Policy) Cut(namespace string, attributes map[string]string) string {
 		if l.asked > l.is {
 			cut = append(cut, fmt.Sprintf("%s from %s to %s", l.key, duration.Format(l.asked), duration.Format(l.is)))
 		}
+	}
+	if asked.limit.Bytes > terms.Limit.Bytes {
+		cut = append(cut, fmt.Sprintf("sizeLimit from %s to %s", bytes(asked.limit.Bytes), bytes(terms.Limit.Bytes)))
+	}
+	if asked.limit.Inodes > terms.Limit.Inodes {
+		cut = append(cut, fmt.Sprintf("inodeLimit from %d to %d", asked.limit.Inodes, terms.Limit.Inodes))
+	}
+	if asked.retain != nil && *asked.retain != terms.Retain {
+		cut = append(cut, fmt.Sprintf("retain from %s to %s", *asked.retain, terms.Retain))
 	}
 	return strings.Join(cut, ", ")
 }

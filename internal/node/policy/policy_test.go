@@ -95,6 +95,45 @@ func TestNoLogs(t *testing.T) {
 	}
 }
 
+// TestConvertedIsCut: what a policy has made of an emptyDir is cut to the bounds that refuse the same from a person. What is
+// malformed is refused from both, as a person wrote that too.
+func TestConvertedIsCut(t *testing.T) {
+	bounds := flags()
+	bounds.MaxLimit = volume.Size{Bytes: 10 * gi, Inodes: 1000}
+	bounds.Retain = []volume.Retain{volume.RetainOnFailure, volume.RetainAlways}
+	p := mustNew(t, bounds)
+	all := volume.Terms{Lifespan: 12 * hour, LifespanSucceeded: 12 * hour, Limit: bounds.MaxLimit, Retain: volume.RetainOnFailure}
+	for _, tt := range []struct {
+		key, value, cut string
+		want            volume.Terms
+	}{
+		{"sizeLimit", "11Gi", "sizeLimit from 11Gi to 10Gi", all},
+		{"inodeLimit", "1001", "inodeLimit from 1001 to 1000", all},
+		{"retain", "Never", "retain from Never to OnFailure", all},
+		{"lifespan", "3d", "lifespan from 3d to 1d", volume.Terms{Lifespan: 24 * hour, LifespanSucceeded: 24 * hour, Limit: all.Limit,
+			Retain: all.Retain}},
+		{"sizeLimit", "1Gi", "", volume.Terms{Lifespan: 12 * hour, LifespanSucceeded: 12 * hour,
+			Limit: volume.Size{Bytes: gi, Inodes: 1000}, Retain: all.Retain}},
+		{"retain", "Always", "", volume.Terms{Lifespan: 12 * hour, LifespanSucceeded: 12 * hour, Limit: all.Limit}},
+	} {
+		attributes := map[string]string{"converted": "true", tt.key: tt.value}
+		if got, err := p.Terms("ns", attributes); err != nil || got != tt.want {
+			t.Errorf("%s %s: %+v, %v, want %+v", tt.key, tt.value, got, err, tt.want)
+		}
+		if got := p.Cut("ns", attributes); got != tt.cut {
+			t.Errorf("%s %s: cut is %q, want %q", tt.key, tt.value, got, tt.cut)
+		}
+	}
+	for _, attributes := range []map[string]string{
+		{"converted": "true", "lifespan": "soon"}, {"converted": "true", "sizeLimit": "1"}, {"converted": "yes"},
+		{"converted": "true", "attach": "uid/scratch"}, {"converted": ""}, {"converted": "false", "sizeLimit": "11Gi"},
+	} {
+		if terms, err := p.Terms("ns", attributes); err == nil {
+			t.Errorf("%v: %+v", attributes, terms)
+		}
+	}
+}
+
 // TestNoAttach: where it is forbidden no pod attaches a volume, and all else goes on.
 func TestNoAttach(t *testing.T) {
 	bounds := flags()
@@ -121,7 +160,7 @@ func TestTermsAreRefused(t *testing.T) {
 		{"lifespam", "1h", "did you mean lifespan?"},
 		{"lifespan-succeeded", "1h", "did you mean lifespanSucceeded?"},
 		{"size", "1Gi", "did you mean sizeLimit?"},
-		{"colour", "red", "is not known; there are attach, inodeLimit, lifespan, lifespanSucceeded, logs, mode, retain, sizeLimit"},
+		{"colour", "red", "is not known; there are attach, converted, inodeLimit, lifespan, lifespanSucceeded, logs, mode, retain, sizeLimit"},
 		{"", "", "is not known"},
 		{"CSI.storage.k8s.io/ephemeral", "true", "is not known"},
 		{"a\n\x1b[31m", "x", `volumeAttributes["a\n\x1b[31m"] is not known`},
