@@ -88,7 +88,8 @@ func namespaced(object runtime.Object) bool {
 	switch object.(type) {
 	case *core.Namespace, *storage.CSIDriver, *storage.StorageClass, *apiextensions.CustomResourceDefinition,
 		*rbac.ClusterRole, *rbac.ClusterRoleBinding, *apiregistration.APIService,
-		*admissionregistration.ValidatingAdmissionPolicy, *admissionregistration.ValidatingAdmissionPolicyBinding:
+		*admissionregistration.ValidatingAdmissionPolicy, *admissionregistration.ValidatingAdmissionPolicyBinding,
+		*admissionregistration.MutatingAdmissionPolicy, *admissionregistration.MutatingAdmissionPolicyBinding:
 		return false
 	default:
 		return true
@@ -145,6 +146,10 @@ func validate(object runtime.Object) field.ErrorList {
 		return admissionvalidation.ValidateValidatingAdmissionPolicy(o)
 	case *admissionregistration.ValidatingAdmissionPolicyBinding:
 		return admissionvalidation.ValidateValidatingAdmissionPolicyBinding(o)
+	case *admissionregistration.MutatingAdmissionPolicy:
+		return admissionvalidation.ValidateMutatingAdmissionPolicy(o)
+	case *admissionregistration.MutatingAdmissionPolicyBinding:
+		return admissionvalidation.ValidateMutatingAdmissionPolicyBinding(o)
 	case *apiregistration.APIService:
 		return aggregatorvalidation.ValidateAPIService(context.Background(), o)
 	case *apiextensions.CustomResourceDefinition:

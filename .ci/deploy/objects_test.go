@@ -33,6 +33,8 @@ const (
 	withPrevention = "../../.ci/deploy/testdata/prevent-scheduling"
 	// withAdmission is one that has the component admission-policy.
 	withAdmission = "../../.ci/deploy/testdata/admission-policy"
+	// withOptIn is one that has the component opt-in.
+	withOptIn = "../../.ci/deploy/testdata/with-opt-in"
 	// withFile is one that has the component policy-file, with a policy of its own.
 	withFile = "../../.ci/deploy/testdata/policy-file"
 )
@@ -40,7 +42,7 @@ const (
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
 	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withHostNetwork, withPoolsAndGateway,
-		withPrevention, withAdmission, withFile) {
+		withPrevention, withAdmission, withOptIn, withFile) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range append(files(t, examples+"/*.yaml"), files(t, examples+"/admission/*.yaml")...) {
@@ -74,7 +76,8 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
 	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/gateway-host-network",
-		"components/pools", "components/local", "components/prevent-scheduling", "components/admission-policy", "components/policy-file") {
+		"components/pools", "components/local", "components/prevent-scheduling", "components/admission-policy", "components/opt-in",
+		"components/opt-in-v1beta1", "components/policy-file") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
 	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {

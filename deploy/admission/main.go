@@ -1,5 +1,6 @@
-// Command admission writes the ValidatingAdmissionPolicy that refuses, when a pod is made, the attributes
-// which the daemon refuses when it starts: from the daemon's own table of them.
+// Command admission writes two policies for the API server. The ValidatingAdmissionPolicy refuses, when a pod is made, the
+// attributes which the daemon refuses when it starts: from the daemon's own table of them. The MutatingAdmissionPolicy
+// makes Katbox volumes of emptyDir volumes: from the table of what it leaves alone.
 package main
 
 import (
@@ -11,12 +12,24 @@ import (
 	"github.com/katbox/katbox/internal/node/policy"
 )
 
-// outputs are where the policy is, from the root of the repository.
-var outputs = []string{"deploy/kustomize/components/admission-policy/policy.yaml", "deploy/helm/katbox/files/admission-policy.yaml"}
+// outputs are the files, by their path from the root of the repository.
+func outputs() map[string]string {
+	const components, chart = "deploy/kustomize/components/", "deploy/helm/katbox/files/"
+	files := map[string]string{chart + "admission-policy.yaml": text()}
+	for component, content := range map[string]string{
+		"admission-policy": text(), "opt-in": optInText("v1"), "opt-in-v1beta1": optInText("v1beta1"),
+	} {
+		files[components+component+"/policy.yaml"] = content
+		if component != "admission-policy" {
+			files[components+component+"/params.yaml"] = optInParamsText()
+		}
+	}
+	return files
+}
 
 func main() {
-	for _, path := range outputs {
-		if err := os.WriteFile(path, []byte(text()), 0o644); err != nil { //nolint:gosec // a person writes files of the repository
+	for path, content := range outputs() {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // a person writes files of the repository
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

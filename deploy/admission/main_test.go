@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestPolicyIsThatOfTheTable: what is in the repository is what the daemon's table says.
-func TestPolicyIsThatOfTheTable(t *testing.T) {
-	for _, path := range outputs {
+// TestPoliciesAreThoseOfTheTables: what is in the repository is what the tables say.
+func TestPoliciesAreThoseOfTheTables(t *testing.T) {
+	for path, want := range outputs() {
 		content, err := os.ReadFile("../../" + path)
-		if err != nil || string(content) != text() {
+		if err != nil || string(content) != want {
 			t.Errorf("%s is not what it would be (%v): run make generate", path, err)
 		}
 	}

@@ -267,4 +267,5 @@ var noUsers = map[string]string{
 	"internal/lib/shares":             "who asks for a slot says why there is none",
 	"internal/lib/logkeys":            "keys of the log",
 	"internal/lib/logsink":            "words of the log",
+	"internal/model/optin":            "why a volume is left alone, which is no failure",
 }
