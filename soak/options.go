@@ -1,29 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/katbox/katbox/soak/internal/clock"
-	"github.com/katbox/katbox/soak/internal/host"
-	"github.com/katbox/katbox/soak/internal/report"
+	"github.com/katbox/katbox/soak/internal/launch"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
-
-// errUsage marks an error in the command line.
-var errUsage = errors.New("wrong usage")
-
-// isUsage reports whether an error is the fault of the command line.
-func isUsage(err error) bool {
-	return errors.Is(err, errUsage) || errors.Is(err, host.ErrUsage) || errors.Is(err, report.ErrUsage)
-}
 
 // options says what to do.
 type options struct {
@@ -55,15 +41,13 @@ type options struct {
 	changes []string
 }
 
-// parseOptions reads the command line, and the workload that it names. A seed
-// that is not given is drawn here. The error is pflag.ErrHelp, or wraps errUsage.
+// parseOptions reads the command line, and the workload that it names. The error is pflag.ErrHelp, or wraps launch.ErrUsage.
 func parseOptions(args []string) (options, error) {
 	o := options{tolerance: tolerance, reaction: reaction}
 	var preset, file string
 	var change workload.Workload
 	var volumes, kills int
-	flags := pflag.NewFlagSet("soak", pflag.ContinueOnError)
-	flags.SortFlags = false
+	flags := launch.Flags("soak")
 	flags.Usage = func() {
 		fmt.Fprintf(os.Stderr, "Usage: soak [flags]\n\n%s\nWorkloads (--preset):\n", flags.FlagUsages())
 		for _, name := range workload.Presets() {
@@ -73,7 +57,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.daemon, "daemon", "", "the katbox binary (default: katbox beside this binary, or katbox-clock for steps of the clock)")
 	flags.StringVar(&preset, "preset", "smoke", "the workload, one of "+strings.Join(workload.Presets(), ", "))
 	flags.StringVar(&file, "workload", "", "the workload, a YAML file; the presets' files are examples")
-	flags.Uint64Var(&o.seed, "seed", 0, "decides everything random (default: a new one, printed first)")
+	launch.AddSeed(flags, &o.seed, "decides everything random")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "only print what each pod and each fault would do")
 	flags.StringVar(&o.json, "json", "", "write the result to this file, for machines")
 	flags.StringVar(&o.report, "report", "", "write the result to this file, an HTML page with charts")
@@ -105,21 +89,16 @@ func parseOptions(args []string) (options, error) {
 	flags.Float64Var(&change.Calls.Cancelled, "cancel", 0, "share of calls cancelled midway and then repeated"+instead)
 	flags.IntVar(&kills, "kills", 0, "how often the daemon is killed and started again"+instead)
 	flags.DurationVar((*time.Duration)(&change.Timeout), "timeout", 0, "give up after this time"+instead)
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return o, err
-		}
-		return o, fmt.Errorf("%w: %w", errUsage, err)
+	if err := launch.Parse(flags, args); err != nil {
+		return o, err
 	}
 	switch {
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("%w: unexpected argument %q, there are only flags", errUsage, flags.Arg(0))
 	case file != "" && flags.Changed("preset"):
-		return o, fmt.Errorf("%w: --preset and --workload both name the workload; give one of them", errUsage)
+		return o, fmt.Errorf("%w: --preset and --workload both name the workload; give one of them", launch.ErrUsage)
 	case kills < 0:
-		return o, fmt.Errorf("%w: --kills is %d, it cannot be negative", errUsage, kills)
+		return o, fmt.Errorf("%w: --kills is %d, it cannot be negative", launch.ErrUsage, kills)
 	case o.log == "" || o.log == "." || o.log == ".." || strings.ContainsRune(o.log, '/'):
-		return o, fmt.Errorf("%w: --log is %q, it has to be a plain file name", errUsage, o.log)
+		return o, fmt.Errorf("%w: --log is %q, it has to be a plain file name", launch.ErrUsage, o.log)
 	}
 	var err error
 	o.name, o.source = preset, "--preset "+preset
@@ -130,7 +109,7 @@ func parseOptions(args []string) (options, error) {
 		o.workload, err = workload.Preset(preset)
 	}
 	if err != nil {
-		return o, fmt.Errorf("%w: %w", errUsage, err)
+		return o, fmt.Errorf("%w: %w", launch.ErrUsage, err)
 	}
 	for _, c := range changes {
 		if f := flags.Lookup(c.name); f.Changed {
@@ -139,14 +118,10 @@ func parseOptions(args []string) (options, error) {
 		}
 	}
 	if err := o.workload.Check(); err != nil {
-		return o, fmt.Errorf("%w: %s with %s: %w", errUsage, o.name, strings.Join(o.changes, " "), err)
+		return o, fmt.Errorf("%w: %s with %s: %w", launch.ErrUsage, o.name, strings.Join(o.changes, " "), err)
 	}
 	if o.local {
 		o.changes = append(o.changes, "--local")
-	}
-	if !flags.Changed("seed") {
-		// Short enough to be typed again.
-		o.seed = uint64(rand.Uint32())
 	}
 	return o, nil
 }
@@ -188,40 +163,22 @@ func quoted(word string) string {
 const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%,"
 
 // binary is the absolute path of the daemon's binary: of the one that is shipped, unless the
-// workload steps its clock. Its error wraps errUsage.
+// workload steps its clock. Its error wraps launch.ErrUsage.
 func (o options) binary() (string, error) {
-	name, steps := "katbox", hasFault(o.workload, workload.ClockStep)
+	name, build, steps := "katbox", "make build", hasFault(o.workload, workload.ClockStep)
 	if steps {
-		name = "katbox-clock"
+		name, build = "katbox-clock", "make bin/katbox-clock"
 	}
-	path := o.daemon
-	if path == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return "", fmt.Errorf("find the katbox binary beside this one: %w; name it with --daemon", err)
-		}
-		path = filepath.Join(filepath.Dir(self), name)
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("katbox binary %s: %w", o.daemon, err)
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%w: katbox binary: %w; build it with \"make bin/%s\", or name it with --daemon", errUsage, err, name)
-	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return "", fmt.Errorf("%w: katbox binary: %s is not a program; name another with --daemon", errUsage, path)
-	}
-	if !steps {
-		return path, nil
+	path, err := launch.Daemon(o.daemon, name, build)
+	if err != nil || !steps {
+		return path, err
 	}
 	switch follows, err := clock.Follows(path); {
 	case err != nil:
-		return "", fmt.Errorf("%w: katbox binary: %w; name another with --daemon", errUsage, err)
+		return "", fmt.Errorf("%w: the daemon: %w; name another with --daemon", launch.ErrUsage, err)
 	case !follows:
-		return "", fmt.Errorf("%w: katbox binary: %s steps the clock, and %s follows the machine's;"+
-			" \"make bin/katbox-clock\" builds one to name with --daemon", errUsage, o.name, path)
+		return "", fmt.Errorf("%w: the daemon: %s steps the clock, and %s follows the machine's;"+
+			" \"make bin/katbox-clock\" builds one to name with --daemon", launch.ErrUsage, o.name, path)
 	}
 	return path, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/launch"
 	"github.com/katbox/katbox/soak/internal/workload"
 	"github.com/katbox/katbox/soak/story"
 )
@@ -76,7 +77,7 @@ func TestDoubled(t *testing.T) {
 // TestOptions: what cannot be played is refused.
 func TestOptions(t *testing.T) {
 	for _, args := range [][]string{{"--kinds", "tape"}, {"--parallel", "0"}, {"--for", "1ms"}, {"more"}} {
-		if _, err := parseOptions(args); !errors.Is(err, errUsage) {
+		if _, err := parseOptions(args); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

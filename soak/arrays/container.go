@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/content"
+	"github.com/katbox/katbox/soak/internal/launch"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -48,7 +49,7 @@ func becomeContainer() {
 	}
 	if err != nil {
 		fmt.Fprint(os.Stderr, err)
-		os.Exit(exitFailed)
+		os.Exit(launch.Failed)
 	}
 	os.Exit(0)
 }

@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // runApart becomes another program, in a mount namespace of its own: the process
 // stays the same, so that whoever started it can watch and end it.
 func runApart(command []string) error {
 	if len(command) == 0 {
-		return fmt.Errorf("%w: %s needs a command", errUsage, partApart)
+		return fmt.Errorf("%w: %s needs a command", launch.ErrUsage, partApart)
 	}
 	// A namespace is entered by one thread, and exec goes on with that one alone.
 	runtime.LockOSThread()

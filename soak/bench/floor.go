@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/launch"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -33,7 +34,7 @@ const noRecords = "none"
 // working directory and the file of records, or noRecords.
 func serveFloor(args []string) error {
 	if len(args) != 3 {
-		return fmt.Errorf("%w: %s needs a socket, a directory and a file", errUsage, partFloor)
+		return fmt.Errorf("%w: %s needs a socket, a directory and a file", launch.ErrUsage, partFloor)
 	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, unix.SIGTERM)

@@ -2,22 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-
-	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/host"
-)
-
-// The exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // The other parts that this program plays, by its first argument.
@@ -27,44 +15,22 @@ const (
 )
 
 func main() {
-	err := play(os.Args[1:])
-	code := exitDone
-	switch {
-	case err == nil, errors.Is(err, pflag.ErrHelp):
-	case errors.Is(err, errUsage), errors.Is(err, host.ErrUsage):
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		code = exitUsage
-	default:
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		code = exitFailed
-	}
-	os.Exit(code)
-}
-
-func play(args []string) error {
-	if len(args) > 0 {
-		switch args[0] {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
 		case partFloor:
-			return serveFloor(args[1:])
+			launch.End("bench", serveFloor(os.Args[2:]))
 		case partApart:
-			return runApart(args[1:])
+			launch.End("bench", runApart(os.Args[2:]))
 		}
 	}
-	o, err := parseOptions(args)
-	if err != nil {
-		return err
-	}
-	if !host.Inside() {
-		code, err := host.Enter()
-		if err == nil && code != exitDone {
-			os.Exit(code) // it has said why
+	launch.Main("bench", func(ctx context.Context, args []string) error {
+		o, err := parseOptions(args)
+		if err != nil {
+			return err
 		}
-		return err
-	}
-	if err := host.Privatise(); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-	defer stop()
-	return run(ctx, o, os.Stdout, os.Stderr)
+		if inside, err := host.Enter(); !inside || err != nil {
+			return err
+		}
+		return run(ctx, o, os.Stdout, os.Stderr)
+	})
 }

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-)
 
-// errUsage marks an error in the command line.
-var errUsage = errors.New("wrong usage")
+	"github.com/katbox/katbox/soak/internal/launch"
+	"github.com/katbox/katbox/soak/internal/readme"
+)
 
 // options says what to measure.
 type options struct {
@@ -49,8 +46,7 @@ var presets = map[string]map[string]string{
 func parseOptions(args []string) (options, error) {
 	var o options
 	var preset string
-	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
-	flags.SortFlags = false
+	flags := launch.Flags("bench")
 	flags.StringVar(&preset, "preset", "full", "full, or quick for a look whether it works; the other flags change it")
 	flags.IntSliceVar(&o.callers, "callers", []int{1, 8, 64}, "numbers of parallel callers, with nothing held or retained")
 	flags.IntVar(&o.at, "at", 8, "number of parallel callers with held or retained volumes")
@@ -73,18 +69,12 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.disk, "disk", "ext4", "ext4 on a loop device; tmpfs and auto only show whether it works")
 	flags.StringVar(&o.json, "json", "", "write the result to this file, with every round")
 	flags.StringVar(&o.readme, "readme", "", "write the table into this file, between the lines <!-- bench --> and <!-- /bench -->")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return o, err
-		}
-		return o, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%w: unexpected argument %q, there are only flags", errUsage, flags.Arg(0))
+	if err := launch.Parse(flags, args); err != nil {
+		return o, err
 	}
 	values, ok := presets[preset]
 	if !ok {
-		return o, fmt.Errorf("%w: --preset %s is not known; there are full and quick", errUsage, preset)
+		return o, fmt.Errorf("%w: --preset %s is not known; there are full and quick", launch.ErrUsage, preset)
 	}
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Name != "readme" && f.Name != "json" && f.Name != "dir" {
@@ -110,42 +100,32 @@ func (o *options) complete() error {
 	}{{"callers", o.callers, 1}, {"held", o.held, 0}, {"retained", o.retained, 0}} {
 		for _, n := range list.numbers {
 			if n < list.least {
-				return fmt.Errorf("%w: --%s %d has to be at least %d", errUsage, list.flag, n, list.least)
+				return fmt.Errorf("%w: --%s %d has to be at least %d", launch.ErrUsage, list.flag, n, list.least)
 			}
 		}
 	}
 	switch {
 	case o.at < 1:
-		return fmt.Errorf("%w: --at %d has to be at least 1", errUsage, o.at)
+		return fmt.Errorf("%w: --at %d has to be at least 1", launch.ErrUsage, o.at)
 	case o.rounds < 1:
-		return fmt.Errorf("%w: --rounds %d has to be at least 1", errUsage, o.rounds)
+		return fmt.Errorf("%w: --rounds %d has to be at least 1", launch.ErrUsage, o.rounds)
 	case o.round <= 0 || o.idle <= 0:
-		return fmt.Errorf("%w: --round %s and --idle %s have to be longer than 0", errUsage, o.round, o.idle)
+		return fmt.Errorf("%w: --round %s and --idle %s have to be longer than 0", launch.ErrUsage, o.round, o.idle)
 	case o.writing < 0:
-		return fmt.Errorf("%w: --writing %d cannot be negative", errUsage, o.writing)
+		return fmt.Errorf("%w: --writing %d cannot be negative", launch.ErrUsage, o.writing)
 	case o.peak < 0:
-		return fmt.Errorf("%w: --peak %d cannot be negative", errUsage, o.peak)
+		return fmt.Errorf("%w: --peak %d cannot be negative", launch.ErrUsage, o.peak)
 	case o.due < 0 || o.burst < 0 || o.dueFor <= 0:
-		return fmt.Errorf("%w: --due %d and --burst %d cannot be negative, and --due-for %s has to be longer than 0", errUsage,
+		return fmt.Errorf("%w: --due %d and --burst %d cannot be negative, and --due-for %s has to be longer than 0", launch.ErrUsage,
 			o.due, o.burst, o.dueFor)
 	}
-	if o.daemon == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("find the daemon: %w; name it with --daemon", err)
-		}
-		o.daemon = filepath.Join(filepath.Dir(self), "katbox")
-	}
 	var err error
-	if o.daemon, err = filepath.Abs(o.daemon); err != nil {
-		return fmt.Errorf("%w: the daemon: %w", errUsage, err)
-	}
-	if _, err := os.Stat(o.daemon); err != nil {
-		return fmt.Errorf("%w: the daemon: %w; build it, or name it with --daemon", errUsage, err)
+	if o.daemon, err = launch.Daemon(o.daemon, "katbox", "make build"); err != nil {
+		return err
 	}
 	if o.readme != "" {
 		// Half an hour later is too late to find that out.
-		return checkReadme(o.readme)
+		return readme.Check(o.readme, readmePart)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 func TestOptions(t *testing.T) {
@@ -36,7 +38,7 @@ func TestOptions(t *testing.T) {
 		{"--rounds", "0"}, {"--round", "0s"}, {"--idle", "0s"}, {"--due", "-1"}, {"--burst", "-1"}, {"--due-for", "0s"},
 		{"--daemon", self + "-missing"}, {"--readme", empty}, {"--readme", empty + "-missing"},
 	} {
-		if o, err := parseOptions(append([]string{"--daemon", self}, bad...)); !errors.Is(err, errUsage) {
+		if o, err := parseOptions(append([]string{"--daemon", self}, bad...)); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("%q: %+v, %v; want wrong usage", bad, o, err)
 		}
 	}

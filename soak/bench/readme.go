@@ -10,14 +10,6 @@ import (
 // readmePart is the name of the part of a page where the tables are.
 const readmePart = "bench"
 
-// checkReadme makes sure that there is a place for the tables.
-func checkReadme(path string) error {
-	if err := readme.Check(path, readmePart); err != nil {
-		return fmt.Errorf("%w: --readme: %w", errUsage, err)
-	}
-	return nil
-}
-
 // markdown has the tables, for a page.
 func (x *result) markdown() string {
 	var b strings.Builder

@@ -9,6 +9,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/katbox/katbox/soak/internal/launch"
+	"github.com/katbox/katbox/soak/internal/readme"
 )
 
 // example is a result with round numbers.
@@ -130,7 +133,7 @@ func TestReadme(t *testing.T) {
 	x.Flags, x.Points[0].Katbox.Restless = []string{"--rounds 1"}, true
 	// The second time replaces what the first one wrote.
 	for range 2 {
-		if err := errors.Join(checkReadme(path), x.writeReadme(path)); err != nil {
+		if err := errors.Join(readme.Check(path, readmePart), x.writeReadme(path)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +155,7 @@ func TestReadme(t *testing.T) {
 	for _, bad := range []string{"", "\n<!-- bench -->\n", "<!-- /bench -->\n\n<!-- bench -->\n",
 		"\n<!-- bench -->\n<!-- /bench -->\n<!-- bench -->\n<!-- /bench -->\n"} {
 		write(bad)
-		if err := checkReadme(path); !errors.Is(err, errUsage) {
+		if err := readme.Check(path, readmePart); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("%q: %v, want wrong usage", bad, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/launch"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/readme"
 )
@@ -156,10 +157,10 @@ func untilFastEnough(t *testing.T, bin string, change func(*play)) string {
 		change(p)
 		if err := p.command.Run(); err != nil && strings.Contains(p.stderr.String(), errSlow.Error()) {
 			t.Logf("too slow for a lifespan of %s", lifespan)
-			p.checkEnd(t, exitFailed)
+			p.checkEnd(t, launch.Failed)
 			continue
 		}
-		p.checkEnd(t, exitDone)
+		p.checkEnd(t, launch.Done)
 		if p.stderr.Len() > 0 {
 			t.Errorf("on stderr: %s", p.stderr.String())
 		}
@@ -221,7 +222,7 @@ func (p *play) interrupt(t *testing.T, after string, how func(*play, io.Closer) 
 	}
 	// The exit code is checked below.
 	_ = p.command.Wait()
-	p.checkEnd(t, exitInterrupted)
+	p.checkEnd(t, launch.Interrupted)
 	if got := p.stderr.String(); got != "demo: "+errInterrupted.Error()+"\n" {
 		t.Errorf("on stderr: %q", got)
 	}
@@ -238,7 +239,7 @@ func TestFailure(t *testing.T) {
 	p := prepare(t, bin, "--daemon", broken)
 	// The exit code is checked below.
 	_ = p.command.Run()
-	p.checkEnd(t, exitFailed)
+	p.checkEnd(t, launch.Failed)
 	if got := p.stderr.String(); !strings.Contains(got, "exit status 7") || !strings.Contains(got, "some words") {
 		t.Errorf("on stderr: %s", got)
 	}
@@ -251,9 +252,9 @@ func TestProgramIsInterrupted(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"INT":  {exitInterrupted, "demo: " + errInterrupted.Error() + "\n"},
-		"HUP":  {exitInterrupted, "demo: " + errInterrupted.Error() + "\n"},
-		"SEGV": {exitFailed, "signal: segmentation fault"},
+		"INT":  {launch.Interrupted, "demo: " + errInterrupted.Error() + "\n"},
+		"HUP":  {launch.Interrupted, "demo: " + errInterrupted.Error() + "\n"},
+		"SEGV": {launch.Failed, "signal: segmentation fault"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -283,7 +284,7 @@ func TestNoNamespaces(t *testing.T) {
 	p.command.Args = []string{"sh", "-c", `echo 0 > /proc/sys/user/max_mnt_namespaces && exec "$0"`, filepath.Join(bin, "demo")}
 	// The exit code is checked below.
 	_ = p.command.Run()
-	p.checkEnd(t, exitFailed)
+	p.checkEnd(t, launch.Failed)
 	got := p.stderr.String()
 	if strings.Count(got, "\n") != 1 || !strings.Contains(got, "run it as root") || !strings.Contains(got, "user.max_user_namespaces") {
 		t.Errorf("on stderr: %s", got)

@@ -10,75 +10,44 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/host"
-)
-
-// The exit codes.
-const (
-	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130 // as a shell says it of SIGINT
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // errInterrupted ends the demo because a signal came.
 var errInterrupted = errors.New("interrupted; everything is cleaned up")
 
-// interrupts end the demo. SIGPIPE says that the reader of the output went away, SIGHUP that the terminal did.
-var interrupts = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE}
+// interrupts end it. SIGPIPE says that the reader of the output went away; nothing else here writes to pipes or sockets
+// whose reader may.
+var interrupts = append(slices.Clone(launch.Interrupts), unix.SIGPIPE)
 
-func main() {
-	code, err := start(os.Args[1:])
-	switch {
-	case err == nil, errors.Is(err, pflag.ErrHelp):
-	case errors.Is(err, errUsage), errors.Is(err, host.ErrUsage):
-		code = exitUsage
-	case errors.Is(err, errInterrupted):
-		code = exitInterrupted
-	default:
-		code = exitFailed
-	}
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-	}
-	os.Exit(code)
-}
+func main() { launch.Main("demo", start) }
 
-// start checks the command line, moves into a mount namespace and runs there. The
-// code is that of the process in the namespace, which has said what went wrong.
-func start(args []string) (code int, err error) {
+// start checks the command line, moves into a mount namespace and runs there.
+func start(ctx context.Context, args []string) error {
 	o, err := parseOptions(args)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if o.readme != "" {
-		if err := checkReadme(o.readme); err != nil {
-			return 0, err
-		}
+	if inside, err := host.Enter(); !inside || err != nil {
+		return err
 	}
-	binary, err := o.binary()
-	if err != nil {
-		return 0, err
-	}
-	if !host.Inside() {
-		return host.Enter()
-	}
-	if err := host.Privatise(); err != nil {
-		return 0, err
-	}
-	// Once a signal came, further ones wait for the cleaning.
-	ctx, stop := signal.NotifyContext(context.Background(), interrupts...)
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGPIPE)
 	defer stop()
-	return exitDone, run(ctx, o, binary)
+	err = run(ctx, o)
+	if errors.Is(err, errInterrupted) {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		return launch.Exit(launch.Interrupted)
+	}
+	return err
 }
 
 // run plays the story and takes everything away again.
-func run(ctx context.Context, o options, binary string) error {
+func run(ctx context.Context, o options) error {
 	t := &transcript{out: os.Stdout}
-	n, err := newNode(binary, o.lifespan)
+	n, err := newNode(o.daemon, o.lifespan)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 func TestUsage(t *testing.T) {
@@ -11,7 +13,7 @@ func TestUsage(t *testing.T) {
 		{"word"}, {"--nothing"}, {"--lifespan", "1s"}, {"--lifespan", "5500ms"}, {"--lifespan", "soon"}, {"--daemon", t.TempDir()},
 		{"--readme", filepath.Join(t.TempDir(), "none")},
 	} {
-		if _, err := start(args); !errors.Is(err, errUsage) {
+		if _, err := parseOptions(args); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

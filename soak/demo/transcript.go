@@ -35,14 +35,6 @@ func (t *transcript) print(text string) {
 	fmt.Fprint(t.out, text)
 }
 
-// checkReadme makes sure that there is a place for the transcript.
-func checkReadme(path string) error {
-	if err := readme.Check(path, readmePart); err != nil {
-		return fmt.Errorf("%w: --readme: %w", errUsage, err)
-	}
-	return nil
-}
-
 // writeReadme puts the transcript into a page.
 func (t *transcript) writeReadme(path string) error {
 	if err := readme.Write(path, readmePart, block(t.text.String())); err != nil {

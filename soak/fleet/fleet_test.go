@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // TestOptions: a command line that makes no sense is refused before anything happens.
@@ -24,7 +25,7 @@ func TestOptions(t *testing.T) {
 		{}, {"--kubeconfig", "a", "--nodes", "0"}, {"--kubeconfig", "a", "--nodes", "x"}, {"--kubeconfig", "a", "more"},
 		{"--kubeconfig", "a", "--namespaces", "9", "--volumes", "8"}, {"--kubeconfig", "a", "--nodes", "3", "--silent", "3"},
 	} {
-		if _, err := parseOptions(args); !errors.Is(err, errUsage) {
+		if _, err := parseOptions(args); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

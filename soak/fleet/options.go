@@ -1,16 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
 
-	"github.com/spf13/pflag"
+	"github.com/katbox/katbox/soak/internal/launch"
 )
-
-// errUsage marks an error in the command line.
-var errUsage = errors.New("wrong usage")
 
 // options say what to play.
 type options struct {
@@ -30,8 +26,7 @@ type options struct {
 
 func parseOptions(args []string) (options, error) {
 	var o options
-	flags := pflag.NewFlagSet("fleet", pflag.ContinueOnError)
-	flags.SortFlags = false
+	flags := launch.Flags("fleet")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server, as one who may do everything")
 	flags.StringVar(&o.gateway, "gateway", "bin/katbox-gateway", "the gateway's program")
 	flags.StringVar(&o.address, "address", "",
@@ -45,20 +40,15 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.parallel, "parallel", 16, "how many objects are made at the same time")
 	flags.BoolVar(&o.keep, "keep", false, "leave the objects in the cluster, for the next run with the same nodes")
 	flags.BoolVar(&o.verbose, "verbose", false, "show the logs of the gateway and of the nodes")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return o, err
-		}
-		return o, fmt.Errorf("%w: %w", errUsage, err)
+	if err := launch.Parse(flags, args); err != nil {
+		return o, err
 	}
 	switch {
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
 	case o.kubeconfig == "":
-		return o, fmt.Errorf("%w: there is no cluster: set KUBECONFIG, or give --kubeconfig", errUsage)
+		return o, fmt.Errorf("%w: there is no cluster: set KUBECONFIG, or give --kubeconfig", launch.ErrUsage)
 	case o.nodes < 1 || o.nodes > 10_000, o.namespaces < 1 || o.namespaces > 1000, o.volumes < o.namespaces, o.lists < 1, o.restarts < 0,
 		o.parallel < 1, o.silent < 0 || o.silent >= o.nodes:
-		return o, fmt.Errorf("%w: a number is out of range, or a node has fewer volumes than there are namespaces", errUsage)
+		return o, fmt.Errorf("%w: a number is out of range, or a node has fewer volumes than there are namespaces", launch.ErrUsage)
 	}
 	var err error
 	if o.address == "" {
@@ -79,5 +69,5 @@ func ownAddress() (string, error) {
 			return n.IP.String(), nil
 		}
 	}
-	return "", fmt.Errorf("%w: this machine has no address but loopbacks; give --address", errUsage)
+	return "", fmt.Errorf("%w: this machine has no address but loopbacks; give --address", launch.ErrUsage)
 }

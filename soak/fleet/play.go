@@ -21,6 +21,7 @@ import (
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/uplink"
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // play plays the nodes until in ends, or ctx.
@@ -40,7 +41,7 @@ func play(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	defer context.AfterFunc(ctx, func() { os.Exit(exitFailed) })()
+	defer context.AfterFunc(ctx, func() { os.Exit(launch.Failed) })()
 	for {
 		var o order
 		if err := orders.Decode(&o); errors.Is(err, io.EOF) {

@@ -2,35 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
 
-	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
-)
-
-// The exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-	defer stop()
-	o, err := parseOptions(os.Args[1:])
-	if err == nil {
-		err = tell(ctx, o, os.Stdout)
-	}
-	switch {
-	case err == nil, errors.Is(err, pflag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "poolscale:", err)
-		os.Exit(exitUsage)
-	default:
-		fmt.Fprintln(os.Stderr, "poolscale:", err)
-		os.Exit(exitFailed)
-	}
+	launch.Main("poolscale", func(ctx context.Context, args []string) error {
+		o, err := parseOptions(args)
+		if err != nil {
+			return err
+		}
+		return tell(ctx, o, os.Stdout)
+	})
 }

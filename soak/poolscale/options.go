@@ -1,15 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/katbox/katbox/soak/internal/launch"
 )
-
-// errUsage marks an error in the command line.
-var errUsage = errors.New("wrong usage")
 
 // options say what to play, and what must come out.
 type options struct {
@@ -28,8 +24,7 @@ const mostVolumes = 100_000
 
 func parseOptions(args []string) (options, error) {
 	var o options
-	flags := pflag.NewFlagSet("poolscale", pflag.ContinueOnError)
-	flags.SortFlags = false
+	flags := launch.Flags("poolscale")
 	flags.StringVar(&o.controller, "controller", "bin/katbox-controller", "the controller's program")
 	flags.StringVar(&o.fakearray, "fakearray", "bin/fakearray", "the program of the arrays")
 	flags.IntVar(&o.arrays, "arrays", 20, "number of arrays")
@@ -42,17 +37,11 @@ func parseOptions(args []string) (options, error) {
 	flags.Float64Var(&o.mostCPU, "most-cpu", 2, "what the health checks may cost, in percent of a core")
 	flags.Float64Var(&o.mostMiB, "most-memory", 400, "how much memory the controller may have, in MiB")
 	flags.BoolVar(&o.verbose, "verbose", false, "show the controller's log")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return o, err
-		}
-		return o, fmt.Errorf("%w: %w", errUsage, err)
+	if err := launch.Parse(flags, args); err != nil {
+		return o, err
 	}
-	switch {
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
-	case o.arrays < 1 || o.arrays > 99, o.volumes < 0 || o.volumes > mostVolumes, o.claims < 0, o.parallel < 1, o.window < time.Second:
-		return o, fmt.Errorf("%w: a number is out of its range", errUsage)
+	if o.arrays < 1 || o.arrays > 99 || o.volumes < 0 || o.volumes > mostVolumes || o.claims < 0 || o.parallel < 1 || o.window < time.Second {
+		return o, fmt.Errorf("%w: a number is out of its range", launch.ErrUsage)
 	}
 	return o, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // Node is what the daemon calls the node that it is on.
@@ -67,11 +68,11 @@ func (l Layout) Flags(more ...string) []string {
 
 // MakeLayout makes the directories of a run, in the named directory or, when
 // dir is empty, in a temporary one. The directory has to be empty or new; the
-// error wraps [host.ErrUsage] when it will not do. Parents are made as needed. All
+// error wraps [launch.ErrUsage] when it will not do. Parents are made as needed. All
 // paths are absolute and free of symlinks.
 func MakeLayout(dir, logName string) (Layout, error) {
 	if logName == "" || logName == "." || logName == ".." || strings.ContainsRune(logName, '/') {
-		return Layout{}, fmt.Errorf("%w: the log's name %q has to be a plain file name", host.ErrUsage, logName)
+		return Layout{}, fmt.Errorf("%w: the log's name %q has to be a plain file name", launch.ErrUsage, logName)
 	}
 	root, created, err := rootOfRun(dir)
 	if err != nil {
@@ -104,7 +105,7 @@ func rootOfRun(dir string) (resolved string, created bool, err error) {
 		created = true
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return "", false, fmt.Errorf("%w: make the directory of the run: %w; name another --dir", host.ErrUsage, err)
+		return "", false, fmt.Errorf("%w: make the directory of the run: %w; name another --dir", launch.ErrUsage, err)
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return "", false, fmt.Errorf("directory of the run: %w", err)
@@ -114,7 +115,7 @@ func rootOfRun(dir string) (resolved string, created bool, err error) {
 		return "", false, fmt.Errorf("directory of the run: %w", err)
 	}
 	if len(entries) > 0 {
-		return "", false, fmt.Errorf("%w: --dir %s is not empty; name a new directory", host.ErrUsage, path)
+		return "", false, fmt.Errorf("%w: --dir %s is not empty; name a new directory", launch.ErrUsage, path)
 	}
 	return path, created, nil
 }
@@ -123,11 +124,11 @@ func rootOfRun(dir string) (resolved string, created bool, err error) {
 func (l Layout) fill() error {
 	// It is the longer one.
 	if len(l.Admin) > maxSocketPath {
-		return fmt.Errorf("%w: %s is too long for a socket's path; name a shorter --dir", host.ErrUsage, l.Admin)
+		return fmt.Errorf("%w: %s is too long for a socket's path; name a shorter --dir", launch.ErrUsage, l.Admin)
 	}
 	for _, path := range []string{l.Socket, l.Admin, l.Work, l.Kubelet, l.Canaries, l.Image} {
 		if l.Log == path {
-			return fmt.Errorf("%w: the log cannot be called %q, that is something else's name here", host.ErrUsage, filepath.Base(path))
+			return fmt.Errorf("%w: the log cannot be called %q, that is something else's name here", launch.ErrUsage, filepath.Base(path))
 		}
 	}
 	if err := os.Mkdir(l.Canaries, 0o755); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/launch"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 )
 
@@ -73,7 +74,7 @@ func TestLayoutRefuses(t *testing.T) {
 		{"log elsewhere", t.TempDir(), "../log"},
 		{"log in the place of something else", t.TempDir(), "work"},
 	} {
-		if l, err := MakeLayout(test.dir, test.log); !errors.Is(err, host.ErrUsage) {
+		if l, err := MakeLayout(test.dir, test.log); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("%s: %+v, %v; want wrong usage", test.name, l, err)
 		}
 	}

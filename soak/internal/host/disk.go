@@ -9,11 +9,9 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-)
 
-// ErrUsage marks an error in what the user asked for: a directory that will not
-// do, or a disk that makes no sense. Another try needs other words.
-var ErrUsage = errors.New("wrong usage")
+	"github.com/katbox/katbox/soak/internal/launch"
+)
 
 // DiskKind names a sort of file system for the working directory.
 type DiskKind string
@@ -57,7 +55,7 @@ type Disk struct {
 // inodes is rounded by ext4; 0 leaves it to the file system. Only ext4 and tmpfs
 // have a fixed number of them. Size and inodes do not matter for a [Directory].
 //
-// The error wraps [ErrUsage] for a kind that is not known or numbers that it
+// The error wraps [launch.ErrUsage] for a kind that is not known or numbers that it
 // cannot have, and [ErrUnavailable] when another kind might work here. After
 // an error nothing is mounted.
 func MakeDisk(work, image string, kind DiskKind, size, inodes int64) (*Disk, error) {
@@ -83,7 +81,7 @@ func MakeDisk(work, image string, kind DiskKind, size, inodes int64) (*Disk, err
 // the error wraps [ErrUnavailable] where the kernel has none.
 func MakeQuotaDisk(work, image string, kind DiskKind, size, inodes int64) (*Disk, error) {
 	if kind != Ext4 && kind != XFS {
-		return nil, fmt.Errorf("%w: disk %q has no project quotas; it has to be ext4 or xfs", ErrUsage, kind)
+		return nil, fmt.Errorf("%w: disk %q has no project quotas; it has to be ext4 or xfs", launch.ErrUsage, kind)
 	}
 	if err := checkDisk(kind, size, inodes); err != nil {
 		return nil, err
@@ -94,16 +92,16 @@ func MakeQuotaDisk(work, image string, kind DiskKind, size, inodes int64) (*Disk
 func checkDisk(kind DiskKind, size, inodes int64) error {
 	switch {
 	case !slices.Contains([]DiskKind{Directory, Tmpfs, Ext4, XFS, Btrfs, Auto}, kind):
-		return fmt.Errorf("%w: disk %q is not known; it has to be directory, tmpfs, ext4, xfs, btrfs or auto", ErrUsage, kind)
+		return fmt.Errorf("%w: disk %q is not known; it has to be directory, tmpfs, ext4, xfs, btrfs or auto", launch.ErrUsage, kind)
 	case kind == Directory:
 		return nil
 	case size <= 0:
-		return fmt.Errorf("%w: a disk of %d bytes; the size has to be more than 0", ErrUsage, size)
+		return fmt.Errorf("%w: a disk of %d bytes; the size has to be more than 0", launch.ErrUsage, size)
 	case inodes < 0:
-		return fmt.Errorf("%w: a disk with %d inodes; the number cannot be negative", ErrUsage, inodes)
+		return fmt.Errorf("%w: a disk with %d inodes; the number cannot be negative", launch.ErrUsage, inodes)
 	case inodes > 0 && (kind == XFS || kind == Btrfs):
 		return fmt.Errorf("%w: %s makes its inodes as they are needed, so there cannot be %d; leave the number out, or take ext4",
-			ErrUsage, kind, inodes)
+			launch.ErrUsage, kind, inodes)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 func TestCheckDisk(t *testing.T) {
@@ -23,15 +25,15 @@ func TestCheckDisk(t *testing.T) {
 		{"", 1, 0, false}, {"ext3", 1, 0, false},
 		{Ext4, 0, 0, false}, {Tmpfs, -1, 0, false}, {Tmpfs, 1, -1, false}, {XFS, 1, 1, false}, {Btrfs, 1, 1, false},
 	} {
-		if err := checkDisk(test.kind, test.size, test.inodes); errors.Is(err, ErrUsage) == test.good || (err == nil) != test.good {
+		if err := checkDisk(test.kind, test.size, test.inodes); errors.Is(err, launch.ErrUsage) == test.good || (err == nil) != test.good {
 			t.Errorf("%s with %d bytes and %d inodes: %v; want it good: %t", test.kind, test.size, test.inodes, err, test.good)
 		}
 	}
-	if d, err := MakeDisk("/no/work", "/no/image", "ext3", 1<<20, 0); !errors.Is(err, ErrUsage) {
+	if d, err := MakeDisk("/no/work", "/no/image", "ext3", 1<<20, 0); !errors.Is(err, launch.ErrUsage) {
 		t.Errorf("%+v, %v; want wrong usage", d, err)
 	}
 	for _, kind := range []DiskKind{Directory, Tmpfs, Btrfs, Auto} {
-		if d, err := MakeQuotaDisk("/no/work", "/no/image", kind, 1<<30, 0); !errors.Is(err, ErrUsage) {
+		if d, err := MakeQuotaDisk("/no/work", "/no/image", kind, 1<<30, 0); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("quotas on %s: %+v, %v; want wrong usage", kind, d, err)
 		}
 	}
@@ -49,7 +51,7 @@ func TestDirectory(t *testing.T) {
 	if s, err := d.Free(); err != nil || s.TotalBytes <= 0 || s.FreeBytes > s.TotalBytes {
 		t.Errorf("room: %+v, %v", s, err)
 	}
-	if err := d.Stall(context.Background(), time.Second, time.Second, time.Second); !errors.Is(err, ErrUsage) {
+	if err := d.Stall(context.Background(), time.Second, time.Second, time.Second); !errors.Is(err, launch.ErrUsage) {
 		t.Errorf("stall: %v, want wrong usage", err)
 	}
 	if err := errors.Join(d.Close(), d.Close()); err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // makeImage makes a sparse file with a new file system in it, which a command makes.
@@ -27,7 +29,7 @@ func makeImage(image string, command []string, kind DiskKind, size int64) error 
 	}
 	if out, err := exec.Command(tool, command[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: make %s on %d bytes: %s: %w: %s; a larger disk may do",
-			ErrUsage, kind, size, command[0], err, strings.TrimSpace(string(out)))
+			launch.ErrUsage, kind, size, command[0], err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // The tests on loop devices skip where there are none, as in a user namespace,
@@ -85,7 +87,7 @@ func TestLoopTooSmall(t *testing.T) {
 	if errors.Is(err, ErrUnavailable) {
 		t.Skip("this machine lacks loop devices: ", err)
 	}
-	if !errors.Is(err, ErrUsage) {
+	if !errors.Is(err, launch.ErrUsage) {
 		t.Errorf("%v, want wrong usage", err)
 	}
 	if _, err := os.Stat(l.Image); !errors.Is(err, os.ErrNotExist) {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // partVariable has the test program play another part; its last argument is a
@@ -39,17 +42,16 @@ const entered = 42
 
 // playEnter is a program that moves into a namespace and mounts there.
 func playEnter(dir string) int {
-	if !Inside() {
-		code, err := Enter()
-		fmt.Println(err)
-		return code
-	}
-	if Inside() {
-		fmt.Println("inside again: children would think so too")
+	inside, err := Enter()
+	var exit launch.Exit
+	switch {
+	case errors.As(err, &exit):
+		return int(exit)
+	case err != nil || !inside:
+		fmt.Println(inside, err)
 		return 1
-	}
-	if err := Privatise(); err != nil {
-		fmt.Println(err)
+	case os.Getenv(insideVariable) != "":
+		fmt.Println("inside again: children would think so too")
 		return 1
 	}
 	if err := mountTmpfs(dir, 1<<20, 0); err != nil {

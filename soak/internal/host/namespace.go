@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // insideVariable tells the program that it already has its own namespace.
@@ -19,25 +21,28 @@ const insideVariable = "KATBOX_SOAK_INSIDE"
 const needsRights = "run it as root with CAP_SYS_ADMIN, or allow user namespaces to everybody: user.max_user_namespaces " +
 	"above 0 and, where they exist, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0 (sysctl)"
 
-// Inside reports whether this is the process that [Enter] started. It is to be
-// asked once: the answer is not handed on to further children, and so a second
-// answer is always false.
-func Inside() bool {
-	inside := os.Getenv(insideVariable) != ""
-	os.Unsetenv(insideVariable)
-	return inside
+// Enter moves this program into a mount namespace of its own: it runs it again there, with the same arguments, and
+// inside is true in that process alone. The other one waits for it, and then the error is its exit code, a
+// [launch.Exit], if that is not 0. Mounts made inside never show on the host, and the kernel takes them away with the
+// last process in the namespace. Whoever is not root becomes root of a new user namespace.
+//
+// SIGINT, SIGTERM and SIGHUP are passed on; when this process dies, so does the other. Another error says that there was
+// no namespace to be had, or that the other process was killed by a signal.
+//
+// It is called once: its answer is not handed on to further children.
+func Enter() (inside bool, err error) {
+	if os.Getenv(insideVariable) != "" {
+		os.Unsetenv(insideVariable)
+		return true, Privatise()
+	}
+	code, err := enter()
+	if err == nil && code != 0 {
+		err = launch.Exit(code)
+	}
+	return false, err
 }
 
-// Enter runs this program again, with the same arguments, in a mount namespace
-// of its own, waits for it and returns its exit code. There [Inside] is true,
-// and [Privatise] has to come before the first mount. Mounts made there never
-// show on the host, and the kernel takes them away with the last process in the
-// namespace. Whoever is not root becomes root of a new user namespace.
-//
-// SIGINT, SIGTERM and SIGHUP are passed on; when this process dies, so does the other.
-// The error says that there was no namespace to be had, or that the other
-// process was killed by a signal.
-func Enter() (exitCode int, err error) {
+func enter() (exitCode int, err error) {
 	// The kernel sends Pdeathsig when the thread that forked ends, not the
 	// process; main's goroutine keeps its thread until then.
 	runtime.LockOSThread()

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // CanStall reports whether [Disk.Stall] can be had: only file systems that are on
@@ -42,10 +44,10 @@ func (d *Disk) Frozen() bool { return d.frozen.Load() }
 func (d *Disk) Stall(ctx context.Context, total, frozen, thawed time.Duration) error {
 	switch {
 	case !d.CanStall():
-		return fmt.Errorf("%w: stall the disk: %s cannot be frozen; only ext4, xfs and btrfs can", ErrUsage, d.kind)
+		return fmt.Errorf("%w: stall the disk: %s cannot be frozen; only ext4, xfs and btrfs can", launch.ErrUsage, d.kind)
 	case total <= 0, frozen <= 0, thawed <= 0:
 		return fmt.Errorf("%w: stall the disk for %s, frozen for %s and thawed for %s at a time: each has to be more than 0",
-			ErrUsage, total, frozen, thawed)
+			launch.ErrUsage, total, frozen, thawed)
 	case !d.stalling.TryLock():
 		return errors.New("stall the disk: it is stalled already")
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // stalled begins a Stall that would never end by itself, and returns when the
@@ -151,7 +153,7 @@ func TestLoopStallEndsBeforeItBegins(t *testing.T) {
 		t.Errorf("%v, want the cause", err)
 	}
 	for _, times := range [][3]time.Duration{{0, 1, 1}, {1, 0, 1}, {1, 1, -1}} {
-		if err := d.Stall(context.Background(), times[0], times[1], times[2]); !errors.Is(err, ErrUsage) {
+		if err := d.Stall(context.Background(), times[0], times[1], times[2]); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("%v: %v, want wrong usage", times, err)
 		}
 	}

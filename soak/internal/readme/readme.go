@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // ErrNoPlace says that a page has no part of that name.
@@ -39,15 +41,17 @@ func cut(page, name string) (before, part, after string, err error) {
 	return before + begin, part, end + after, nil
 }
 
-// Check makes sure that a file has a place for the part. The error is that of
-// reading the file, or that of [Part].
+// Check makes sure that the file that --readme names has a place for the part: later is too late to find that out. The
+// error wraps [launch.ErrUsage], and what kept the file from being read or [ErrNoPlace].
 func Check(path, name string) error {
 	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = Part(string(page), name)
 	}
-	_, err = Part(string(page), name)
-	return err
+	if err != nil {
+		return fmt.Errorf("%w: --readme: %w", launch.ErrUsage, err)
+	}
+	return nil
 }
 
 // Write replaces the part of a file.

@@ -7,10 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-)
 
-// ErrUsage marks an error in what the user asked for.
-var ErrUsage = errors.New("wrong usage")
+	"github.com/katbox/katbox/soak/internal/launch"
+)
 
 // Outputs are the files that the result goes to in the end. Make them with
 // NewOutputs.
@@ -25,7 +24,7 @@ type output struct {
 
 // NewOutputs lists what the flags --json and --report ask for, not opened yet;
 // an empty path asks for nothing. Nothing may lie inside emptied, a directory
-// that a clean run empties, if there is one. The error wraps ErrUsage.
+// that a clean run empties, if there is one. The error wraps [launch.ErrUsage].
 func NewOutputs(json, page, emptied string) (Outputs, error) {
 	var list Outputs
 	for _, out := range []output{
@@ -37,16 +36,16 @@ func NewOutputs(json, page, emptied string) (Outputs, error) {
 		}
 		for _, other := range list {
 			if filepath.Clean(out.path) == filepath.Clean(other.path) {
-				return nil, fmt.Errorf("%w: %s and %s are both %s; name two files", ErrUsage, other.flag, out.flag, out.path)
+				return nil, fmt.Errorf("%w: %s and %s are both %s; name two files", launch.ErrUsage, other.flag, out.flag, out.path)
 			}
 		}
 		inside, err := within(out.path, emptied)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s %s: %w", ErrUsage, out.flag, out.path, err)
+			return nil, fmt.Errorf("%w: %s %s: %w", launch.ErrUsage, out.flag, out.path, err)
 		}
 		if inside {
 			return nil, fmt.Errorf("%w: %s %s lies inside %s, which is emptied after a clean run; name another place",
-				ErrUsage, out.flag, out.path, emptied)
+				launch.ErrUsage, out.flag, out.path, emptied)
 		}
 		list = append(list, out)
 	}
@@ -65,13 +64,13 @@ func within(path, dir string) (bool, error) {
 
 // Open opens and empties the files. That is done before the run, as a typing
 // error should not show after an hour of it, and the result
-// of an earlier run should not be taken for that of one that was killed. The error wraps ErrUsage.
+// of an earlier run should not be taken for that of one that was killed. The error wraps [launch.ErrUsage].
 func (list Outputs) Open() error {
 	for i, out := range list {
 		file, err := os.Create(out.path)
 		if err != nil {
 			list.Close()
-			return fmt.Errorf("%w: %s: %w; name a file that can be written", ErrUsage, out.flag, err)
+			return fmt.Errorf("%w: %s: %w; name a file that can be written", launch.ErrUsage, out.flag, err)
 		}
 		list[i].file = file
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 func TestImpossibleOutputsAreRefused(t *testing.T) {
@@ -21,7 +23,7 @@ func TestImpossibleOutputsAreRefused(t *testing.T) {
 		{"herein/result.json", "result.html", "here", true},
 		{"", "", "here", true},
 	} {
-		if _, err := NewOutputs(test.json, test.page, test.emptied); errors.Is(err, ErrUsage) == test.fine || (err == nil) != test.fine {
+		if _, err := NewOutputs(test.json, test.page, test.emptied); errors.Is(err, launch.ErrUsage) == test.fine || (err == nil) != test.fine {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
@@ -37,7 +39,7 @@ func TestUnwritableOutputsAreRefusedBeforeTheRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := files.Open(); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), name) {
+		if err := files.Open(); !errors.Is(err, launch.ErrUsage) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want wrong usage of %s", err, name)
 		}
 		for _, out := range files {
