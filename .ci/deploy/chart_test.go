@@ -29,6 +29,7 @@ func TestChartEqualsManifests(t *testing.T) {
 		"overlays/with-local":   append([]string{"--kube-version", before}, local...),
 		withPrevention:          local,
 		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
+		withOptIn:               {"--set", "optIn.enabled=true"},
 		withFile: {"--set", "gateway.enabled=true", "--set-json",
 			`policy={"namespaces": [{"match": ["ci", "team-*"], "lifespan": "3d"}]}`},
 		withPoolsAndGateway: {"--kube-version", before,

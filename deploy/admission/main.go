@@ -15,7 +15,9 @@ import (
 // outputs are the files, by their path from the root of the repository.
 func outputs() map[string]string {
 	const components, chart = "deploy/kustomize/components/", "deploy/helm/katbox/files/"
-	files := map[string]string{chart + "admission-policy.yaml": text()}
+	files := map[string]string{
+		chart + "admission-policy.yaml": text(), chart + "opt-in.yaml": optInText("v1"), chart + "opt-in-params.yaml": optInParamsText(),
+	}
 	for component, content := range map[string]string{
 		"admission-policy": text(), "opt-in": optInText("v1"), "opt-in-v1beta1": optInText("v1beta1"),
 	} {
