@@ -16,17 +16,34 @@ import (
 )
 
 func checkVerb(conn *connection) *cobra.Command {
-	return &cobra.Command{
+	var w wouldConvert
+	verb := &cobra.Command{
 		Use:   "check",
 		Short: "says whether you can list, read, keep and delete retained volumes, and what to do if not",
 		Args:  verbs.Arguments(0, 0),
 		Long: `Each line begins with ok, with failed for what does not work, or with denied for a right that you do not have.
-The line says what to do. Exit code 1 says that one has failed, or that you may not list, read or delete.`,
+The line says what to do. Exit code 1 says that one has failed, or that you may not list, read or delete.
+
+--would-convert checks none of this. It says which emptyDir volumes of the pods in the namespace the policy katbox-scratch
+makes Katbox volumes of, or would if the namespace had the label katbox.io/scratch=keep, and why others stay as they are.`,
 		Example: `  kubectl katbox check          in the namespace
   kubectl katbox check -A       in all namespaces
-  kubectl katbox check --as eve what another user may do, if you may impersonate`,
-		RunE: inCluster(conn, func(ctx context.Context, s *session, _ []string) error { return (&check{session: s}).run(ctx) }),
+  kubectl katbox check --as eve what another user may do, if you may impersonate
+  kubectl katbox check --would-convert -n ml         which volumes of its pods are converted
+  kubectl katbox check --would-convert -f job.yaml   those of the pods that a manifest makes`,
+		RunE: inCluster(conn, func(ctx context.Context, s *session, _ []string) error {
+			if w.enabled {
+				return w.run(ctx, s)
+			}
+			if w.file != "" {
+				return verbs.WrongUsage("-f is for --would-convert: give both")
+			}
+			return (&check{session: s}).run(ctx)
+		}),
 	}
+	w.define(verb.Flags())
+	completeFlag(verb, manifestFile, ofFiles)
+	return verb
 }
 
 // What a line begins with.

@@ -28,13 +28,10 @@ func (c *connection) completeFlags(root *cobra.Command) {
 		return slices.Collect(maps.Keys(config.AuthInfos))
 	}))
 	completeFlag(root, clientcmd.FlagNamespace, c.ofKubeconfig(namespacesOf))
-	files := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
 	for _, flag := range []string{
 		clientcmd.RecommendedConfigPathFlag, clientcmd.FlagCAFile, clientcmd.FlagCertFile, clientcmd.FlagKeyFile,
 	} {
-		completeFlag(root, flag, files)
+		completeFlag(root, flag, ofFiles)
 	}
 	for flag, of := range map[string]func(*resource.RetainedVolume) string{
 		"job":    func(v *resource.RetainedVolume) string { return v.Labels[resource.LabelJob] },
@@ -48,6 +45,11 @@ func (c *connection) completeFlags(root *cobra.Command) {
 			}
 		}
 	}
+}
+
+// ofFiles leaves the completion to the shell.
+func ofFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // ofKubeconfig completes to names that the kubeconfig has.

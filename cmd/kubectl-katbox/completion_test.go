@@ -62,6 +62,8 @@ func TestComplete(t *testing.T) {
 		{"rm web-0 _", nil, true, "4"},
 		{"rm web-0:", nil, true, "4"},
 		{"check _", nil, true, "4"},
+		{"check --params _", nil, true, "4"},
+		{"check --would-convert -f _", nil, true, "0"},
 		{"debug --dry-run _", []string{"client", "none"}, true, "4"},
 		{"stat -o _", []string{"json"}, true, "4"},
 		{"tail -n e", []string{"etl"}, true, "4"},

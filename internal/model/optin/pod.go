@@ -21,10 +21,13 @@ type Metadata struct {
 	Namespace       string            `json:"namespace"`
 	Labels          map[string]string `json:"labels"`
 	Annotations     map[string]string `json:"annotations"`
-	OwnerReferences []struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	} `json:"ownerReferences"`
+	OwnerReferences []Owner           `json:"ownerReferences"`
+}
+
+// Owner is an object that made the pod.
+type Owner struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
 }
 
 // Spec is that of a pod.
