@@ -128,9 +128,10 @@ func (c optInCluster) job() {
 	c.feed(fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: {backoffLimit: 0, template: {spec: {%s}}}}`,
 		c.spec("", "echo lost the GPU >/work/log; exit 1")), "create", "-f", "-")
 	c.kubectl("wait", "--for=condition=Failed", "job/train", "--timeout", patience.String())
+	pod := c.kubectl("get", "pods", "-l", "batch.kubernetes.io/job-name=train", "-o", "jsonpath={.items[*].metadata.name}")
 	c.kubectl("delete", "job", "train", "--wait", "--timeout", patience.String())
 	c.eventually("the file of the Job", func() error {
-		got, err := c.tryKatbox("cat", "ml/job/train:log")
+		got, err := c.tryKatbox("cat", "ml/"+pod+":log")
 		if err == nil && got != "lost the GPU\n" {
 			err = fmt.Errorf("it has %q", got)
 		}
@@ -154,7 +155,7 @@ func (c optInCluster) sidecar() {
 			c.t.Errorf("%s has %q", file, got)
 		}
 	}
-	c.wantIn(c.katbox("list"), "pair")
+	c.wantIn(c.katbox("ls"), "pair")
 }
 
 // statefulSet: each pod of a name has a volume of its own, and what the one before left stays. All go to the node with a daemon.
@@ -235,14 +236,14 @@ func (c optInCluster) noLabel() {
 	c.wantPhase("kept", "Running")
 	c.kubectl("label", "namespace", "ml", "katbox.io/scratch-")
 	c.wantConverted("", false)
-	before := strings.Fields(c.katbox("list"))
+	before := strings.Fields(c.katbox("ls"))
 	c.feed(c.manifest("plain", "", fmt.Sprintf("nodeSelector: {kubernetes.io/hostname: %s},", c.nodeName(2)), "echo x >/work/log"), "create", "-f", "-")
 	c.wantPhase("plain", "Succeeded")
 	if converted, err := c.pod("plain").converted(); converted || err != nil {
 		c.t.Errorf("it is converted: %t, %v", converted, err)
 	}
 	c.end("plain")
-	if after := strings.Fields(c.katbox("list")); slices.Contains(after, "plain") || len(after) != len(before) {
+	if after := strings.Fields(c.katbox("ls")); slices.Contains(after, "plain") || len(after) != len(before) {
 		c.t.Errorf("the list was %q, and is %q", before, after)
 	}
 	uid := c.pod("kept").Metadata.UID
