@@ -88,6 +88,9 @@ var runners = []runner{
 		does: "TestNamespaceAdmitsTheDaemon",
 		why:  "that the label admits the daemon"},
 
+	{form: `kubectl label namespace ml katbox.io/scratch(=keep|-)`, by: "deploy/e2e/optin_test.go",
+		does: `"label", "namespace", "ml", "katbox.io/scratch=keep"`},
+
 	// Look at it
 	{form: `kubectl -n katbox rollout status daemonset/katbox`, by: "deploy/e2e/manifests_test.go",
 		does: `"rollout", "status", "daemonset/katbox"`},
