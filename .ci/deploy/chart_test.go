@@ -30,6 +30,7 @@ func TestChartEqualsManifests(t *testing.T) {
 		withPrevention:          local,
 		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
 		withOptIn:               {"--set", "optIn.enabled=true"},
+		withLogs:                {"--set", "logs.enabled=true"},
 		withFile: {"--set", "gateway.enabled=true", "--set-json",
 			`policy={"namespaces": [{"match": ["ci", "team-*"], "lifespan": "3d"}]}`},
 		withPoolsAndGateway: {"--kube-version", before,

@@ -189,6 +189,15 @@ spec:
             - --local-pool={{ .poolClass }}={{ .path }}{{ with .backend }},backend={{ . }}{{ end }}{{ if .onRootDisk }},on-root-disk{{ end }}
             {{- end }}
             {{- end }}
+            {{- with include "katbox.keptLogs" . | fromYaml }}
+            - --logs=on
+            {{- with .limit }}
+            - --logs-limit={{ . }}
+            {{- end }}
+            {{- if ne .dir "/var/log/pods" }}
+            - --pod-logs-dir={{ .dir }}
+            {{- end }}
+            {{- end }}
             {{- range .Values.extraArgs }}
             - {{ . | quote }}
             {{- end }}
@@ -327,6 +336,11 @@ spec:
               mountPath: {{ $dir }}
               mountPropagation: HostToContainer
             {{- end }}
+            {{- end }}
+            {{- with include "katbox.keptLogs" . | fromYaml }}
+            - name: pod-logs
+              mountPath: {{ .dir }}
+              readOnly: true
             {{- end }}
             {{- with .Values.extraVolumeMounts }}
             {{- toYaml . | nindent 12 }}
@@ -471,7 +485,35 @@ spec:
             type: Directory
         {{- end }}
         {{- end }}
+        {{- with include "katbox.keptLogs" . | fromYaml }}
+        # What containers print. With another directory of the kubelet the pod waits and an event names the path.
+        - name: pod-logs
+          hostPath:
+            path: {{ .dir }}
+            type: Directory
+        {{- end }}
         {{- with .Values.extraVolumes }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+{{- end }}
+
+{{- /* The values about the logs of pods; empty where these are not kept. Only with a cluster there is a namespace default to
+be looked up: without one nothing says whether there are daemons that keep none. */ -}}
+{{- define "katbox.keptLogs" -}}
+{{- $logs := .Values.logs | default dict }}
+{{- $kept := $logs.enabled | default false }}
+{{- if eq (toString $kept) "detect" }}
+{{- if .Release.IsInstall }}
+{{- $kept = lookup "v1" "Namespace" "" "default" | empty | not }}
+{{- else }}
+{{- $kept = false }}
+{{- $now := lookup "apps/v1" "DaemonSet" .Release.Namespace (include "katbox.name" .) }}
+{{- range dig "spec" "template" "spec" "volumes" list $now }}
+{{- $kept = or $kept (eq .name "pod-logs") }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if $kept }}
+{{- toYaml (merge (dict "dir" ($logs.dir | default "/var/log/pods")) $logs) }}
+{{- end }}
 {{- end }}

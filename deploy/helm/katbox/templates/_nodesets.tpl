@@ -25,15 +25,19 @@ node in common, whatever the nodes' labels are, if a label is in both with diffe
 {{- end }}
 {{- end }}
 
-{{- /* The root with the values of a set: called with the root and the set. Of workdir and nodeSelector a set has some
+{{- /* The root with the values of a set: called with the root and the set. Of workdir, logs and nodeSelector a set has some
 fields, and what it has of all others replaces the whole. */ -}}
 {{- define "katbox.nodeSetDaemonSet" -}}
 {{- $root := index . 0 }}
 {{- $set := index . 1 }}
 {{- $values := deepCopy $root.Values }}
 {{- range $name, $value := omit $set "name" }}
-{{- if has $name (list "workdir" "nodeSelector") }}
-{{- $value = merge (deepCopy $value) (get $root.Values $name) }}
+{{- if has $name (list "workdir" "logs" "nodeSelector") }}
+{{- $own := $value }}
+{{- $value = deepCopy (get $root.Values $name | default dict) }}
+{{- range $field, $one := $own }}
+{{- $_ := set $value $field $one }}
+{{- end }}
 {{- end }}
 {{- $_ := set $values $name $value }}
 {{- end }}
