@@ -202,6 +202,7 @@ func TestValuesReachTheDaemon(t *testing.T) {
 		"orphanGrace=1h":                   "--orphan-grace=1h",
 		"minLifespan=1d":                   "--min-lifespan=1d",
 		"pressureOrder=fair":               "--pressure-order=fair",
+		"maxPerOwner.last=5":               "--max-per-owner=0,5",
 		"lifespanSucceeded=1h":             "--lifespan-succeeded=1h",
 		"maxLifespan=3d":                   "--max-lifespan=3d",
 		"releaseGrace=5m":                  "--release-grace=5m",

@@ -35,6 +35,7 @@ type outlook struct {
 type order interface {
 	Over() (retained.Choice, bool)
 	Surplus(now time.Time) (retained.Choice, bool)
+	Repeated(now time.Time) (retained.Choice, bool)
 	Early(now time.Time, factor float64, scarcer volume.Reason) (retained.Choice, bool)
 	Guaranteed(scarcer volume.Reason) (retained.Choice, bool)
 }
@@ -62,6 +63,8 @@ const (
 	timeIsOver cause = iota
 	// tooMuch: its namespace retains more than it may.
 	tooMuch
+	// repeated: of its owner enough others stay.
+	repeated
 	roomIsNeeded
 	// nothingElse: the disk is at its brink, and only volumes are left that are guaranteed.
 	nothingElse
@@ -74,6 +77,8 @@ func (c cause) reason(r volume.Record, scarcer volume.Reason) volume.Reason {
 		return volume.ForReleased
 	case c == tooMuch:
 		return volume.ForNamespace
+	case c == repeated:
+		return volume.ForOwner
 	case c == roomIsNeeded:
 		return scarcer
 	case c == nothingElse:
@@ -94,6 +99,9 @@ func next(o outlook) decision {
 	}
 	if c, ok := o.index.Surplus(o.now); ok {
 		return o.begin(c, tooMuch)
+	}
+	if c, ok := o.index.Repeated(o.now); ok {
+		return o.begin(c, repeated)
 	}
 	at := over.At
 	if o.futile {

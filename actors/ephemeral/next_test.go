@@ -9,12 +9,13 @@ import (
 )
 
 // fakeOrder is an index that says what the test says. A zero Choice is none.
-type fakeOrder struct{ over, surplus, early, guaranteed retained.Choice }
+type fakeOrder struct{ over, surplus, repeated, early, guaranteed retained.Choice }
 
 func said(c retained.Choice) (retained.Choice, bool) { return c, !c.At.IsZero() }
 
-func (f fakeOrder) Over() (retained.Choice, bool)             { return said(f.over) }
-func (f fakeOrder) Surplus(time.Time) (retained.Choice, bool) { return said(f.surplus) }
+func (f fakeOrder) Over() (retained.Choice, bool)              { return said(f.over) }
+func (f fakeOrder) Surplus(time.Time) (retained.Choice, bool)  { return said(f.surplus) }
+func (f fakeOrder) Repeated(time.Time) (retained.Choice, bool) { return said(f.repeated) }
 func (f fakeOrder) Guaranteed(volume.Reason) (retained.Choice, bool) {
 	return said(f.guaranteed)
 }
@@ -57,6 +58,19 @@ func TestNext(t *testing.T) {
 		{"too much", fakeOrder{over: at(5), surplus: at(-2), early: at(-1)}, outlook{factor: 1}, gone(-2, tooMuch, 1)},
 		{
 			"too much, and enough are being deleted", fakeOrder{over: at(5), surplus: at(-2)},
+			outlook{factor: 1, full: true}, decision{},
+		},
+		{
+			"too much before too many of an owner", fakeOrder{over: at(5), surplus: at(-2), repeated: at(-3)},
+			outlook{factor: 1}, gone(-2, tooMuch, 1),
+		},
+		{"too many of an owner", fakeOrder{over: at(5), repeated: at(-2), early: at(-3)}, outlook{factor: 1}, gone(-2, repeated, 1)},
+		{
+			"too many of an owner, while what goes early makes no room", fakeOrder{over: at(5), repeated: at(-2)},
+			outlook{futile: true}, gone(-2, repeated, 0),
+		},
+		{
+			"too many of an owner, and enough are being deleted", fakeOrder{over: at(5), repeated: at(-2)},
 			outlook{factor: 1, full: true}, decision{},
 		},
 		{
@@ -134,6 +148,8 @@ func TestReasons(t *testing.T) {
 		{"released, room is needed", roomIsNeeded, with(volume.Released, time.Hour), volume.ForReleased},
 		{"released, of a namespace with too much", tooMuch, with(volume.Released, time.Hour), volume.ForReleased},
 		{"too much", tooMuch, plain, volume.ForNamespace},
+		{"too many of an owner", repeated, plain, volume.ForOwner},
+		{"released, too many of an owner", repeated, with(volume.Released, time.Hour), volume.ForReleased},
 		{"room", roomIsNeeded, plain, volume.ForInodes},
 		{"young", nothingElse, plain, volume.ForFloor},
 		{"pinned", nothingElse, with(volume.Pinned, time.Hour), volume.ForFloor},

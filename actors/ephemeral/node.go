@@ -81,10 +81,11 @@ type Config struct {
 	MaxPinned lifespan.Amount
 	// Limits say how much of the file system should stay free.
 	Limits lifespan.Limits
-	// MinLifespan, Fair and MaxRetained say which volumes go first; see [retained.Index].
+	// MinLifespan, Fair, MaxRetained and PerOwner say which volumes go first; see [retained.Index].
 	MinLifespan time.Duration
 	Fair        bool
 	MaxRetained func(namespace string) volume.Size
+	PerOwner    func(namespace string) volume.PerOwner
 	// Resized is called when the index of volumes takes much more memory than before, or less; see [retained.Index.Watch].
 	Resized func(bytes int)
 	// Published is called after a pod's volume was published, as long as its owner was not asked for.

@@ -28,7 +28,9 @@ type recovered struct {
 
 // recoverNode compares records and mounts, and returns what the actors begin with.
 func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
-	found.index = &retained.Index{MinLifespan: cfg.MinLifespan, Fair: cfg.Fair, MaxRetained: cfg.MaxRetained}
+	found.index = &retained.Index{
+		MinLifespan: cfg.MinLifespan, Fair: cfg.Fair, MaxRetained: cfg.MaxRetained, PerOwner: cfg.PerOwner,
+	}
 	found.clock = &clock{}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
 		found.index.Put(record)

@@ -21,6 +21,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/socket"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/lifespan"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/quota"
 	"github.com/katbox/katbox/internal/node/store"
 	"github.com/katbox/katbox/internal/node/tracing"
@@ -68,6 +69,7 @@ type options struct {
 	kubeletLine     string
 	minLifespan     time.Duration
 	pressureOrder   string
+	maxPerOwner     string
 	pruneInterval   time.Duration
 	eraseParallel   int
 	tombstones      int
@@ -144,6 +146,9 @@ func (o *options) flags() *pflag.FlagSet {
 		"how long a retained volume is kept whatever the pressure is, unless the disk is all but full and nothing else is left")
 	flags.StringVar(&o.pressureOrder, "pressure-order", oldestFirst,
 		"what goes first when room is needed: oldest, or fair: the oldest volume of the namespace that retains most")
+	flags.StringVar(&o.maxPerOwner, "max-per-owner", "",
+		"of how many pods of a Job, CronJob, ReplicaSet or StatefulSet retained volumes stay, FIRST,LAST such as 1,5: "+
+			"of the first and the last ones, counted apart by how they ended; the volumes of those between go; empty for all")
 	durationVar(flags, &o.pruneInterval, "pruneinterval", 5*time.Second, "longest time between two looks at how full the disk is")
 	flags.BoolVar(&o.keepNoexec, "keep-noexec", false,
 		"if the working directory is on a mount with noexec, let volumes inherit that; "+
@@ -260,6 +265,7 @@ func (o options) check() error {
 	registers := o.registrationDir != ""
 	_, badRate := parseRate(o.readRate)
 	_, badPinned := o.pinnedAmount()
+	_, badPerOwner := volume.ParsePerOwner(o.maxPerOwner)
 	for _, checked := range []struct {
 		flag string
 		used bool
@@ -270,6 +276,7 @@ func (o options) check() error {
 		{"headroom", true, lifespan.CheckHeadroom(o.headroom)},
 		{"kubelet-line", true, checkLine(o.kubeletLine)},
 		{"max-pinned", true, badPinned},
+		{"max-per-owner", true, badPerOwner},
 		{"size-limit", true, quantity(o.sizeLimit)},
 		{"inode-limit", true, quantity(o.inodeLimit)},
 		{"max-size-limit", true, quantity(o.maxSizeLimit)},

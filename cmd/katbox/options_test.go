@@ -135,6 +135,7 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --orphan-grace 0s":                                          "--orphan-grace",
 		"--nodeid n --min-lifespan -1h":                                         "--min-lifespan -1h is negative",
 		"--nodeid n --pressure-order newest":                                    `--pressure-order "newest" is neither oldest nor fair`,
+		"--nodeid n --max-per-owner 5":                                          `--max-per-owner: "5" is not FIRST,LAST`,
 		"--nodeid n --max-pin -1d":                                              "--max-pin -1d is negative",
 		"--nodeid n --max-pinned 100%":                                          `--max-pinned: "100%" is outside of 0% to 100%`,
 		"--nodeid n --max-pinned much":                                          `"much" is neither a percentage`,

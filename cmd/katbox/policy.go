@@ -28,7 +28,9 @@ func (o options) bounds() policy.Bounds {
 		n, _ := policy.ParseQuantity(text)
 		return n
 	}
+	perOwner, _ := volume.ParsePerOwner(o.maxPerOwner)
 	return policy.Bounds{
+		PerOwner: perOwner,
 		Lifespan: o.afterLifespan, LifespanSucceeded: o.succeeded, MaxLifespan: max(o.afterLifespan, o.maxLifespan),
 		Limit:    volume.Size{Bytes: limit(o.sizeLimit), Inodes: limit(o.inodeLimit)},
 		MaxLimit: volume.Size{Bytes: limit(o.maxSizeLimit), Inodes: limit(o.maxInodeLimit)},
@@ -110,6 +112,20 @@ func (p *promises) maxRetained() func(namespace string) volume.Size {
 			return good.MaxRetained(namespace)
 		}
 		return volume.Size{}
+	}
+}
+
+// perOwner returns what says of how many pods of an owner the volumes stay; nil if it is always all. While the policy file
+// was never good all stay.
+func (p *promises) perOwner() func(namespace string) volume.PerOwner {
+	if p.path == "" && p.flags.PerOwner == (volume.PerOwner{}) {
+		return nil
+	}
+	return func(namespace string) volume.PerOwner {
+		if good := p.good.Load(); good != nil {
+			return good.PerOwner(namespace)
+		}
+		return volume.PerOwner{}
 	}
 }
 

@@ -254,6 +254,7 @@ func (i *instance) startNode(context.Context) error {
 		MinLifespan:      i.o.minLifespan,
 		Fair:             i.o.pressureOrder == fairOrder,
 		MaxRetained:      i.promises.maxRetained(),
+		PerOwner:         i.promises.perOwner(),
 		PressureInterval: i.o.pruneInterval,
 		Resized:          scaleGC,
 		Published:        i.published,

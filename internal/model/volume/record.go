@@ -223,17 +223,20 @@ const (
 	// Interrupted: its lifespan was not over, and all that is known is that its deletion began before,
 	// and was interrupted by the end of the process or an error of the disk.
 	Interrupted
+	// ForOwner: its lifespan is not over, but of its pod's owner enough other volumes stay.
+	ForOwner
 )
 
-// Early reports whether the volume goes before its lifespan is over though no person wants that.
+// Early reports whether the volume goes before its lifespan is over because room is scarce: on the disk, or of what its
+// namespace may take.
 func (r Reason) Early() bool {
 	return r == ForBytes || r == ForInodes || r == ForNamespace || r == ForFloor
 }
 
 // String returns the reason in one word: that of the API, of metrics, and of logs.
 func (r Reason) String() string {
-	if r <= Interrupted {
-		return [...]string{"expired", "bytes", "inodes", "purged", "released", "namespace", "floor", "interrupted"}[r]
+	if r <= ForOwner {
+		return [...]string{"expired", "bytes", "inodes", "purged", "released", "namespace", "floor", "interrupted", "owner"}[r]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
@@ -246,6 +249,7 @@ func ReasonInWords(reason string) string {
 		ForNamespace.String(): "it retained too much",
 		ForFloor.String():     "the disk was nearly full",
 		Interrupted.String():  "its deletion was cut short, and finished later",
+		ForOwner.String():     "the first and the last pods of its owner stay",
 	}[reason]
 	if meaning == "" {
 		return reason

@@ -83,7 +83,7 @@ func newVolumes(r *prometheus.Registry) volumes {
 	}
 	for _, reason := range []volume.Reason{
 		volume.Expired, volume.ForBytes, volume.ForInodes, volume.Purged, volume.ForReleased, volume.ForNamespace,
-		volume.ForFloor, volume.Interrupted,
+		volume.ForFloor, volume.Interrupted, volume.ForOwner,
 	} {
 		v.evictions[reason] = evictions.WithLabelValues(reason.String())
 	}

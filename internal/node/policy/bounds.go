@@ -31,6 +31,8 @@ type Bounds struct {
 	// MaxRetained is how much the retained volumes of the namespace may take on a node; zero bytes or
 	// inodes is any amount.
 	MaxRetained volume.Size
+	// PerOwner is of how many pods of an owner the retained volumes stay on a node.
+	PerOwner volume.PerOwner
 	// NoAttach: pods of the namespace may not attach retained volumes.
 	NoAttach bool
 	// NoLogs: what the containers of pods of the namespace print is not kept.
@@ -51,6 +53,9 @@ func (b Bounds) Check() error {
 		return fmt.Errorf("the limit of bytes, %s, is more than the most, %s", bytes(b.Limit.Bytes), bytes(b.MaxLimit.Bytes))
 	case b.MaxLimit.Inodes > 0 && b.Limit.Inodes > b.MaxLimit.Inodes:
 		return fmt.Errorf("the limit of inodes, %d, is more than the most, %d", b.Limit.Inodes, b.MaxLimit.Inodes)
+	}
+	if err := b.PerOwner.Check(); err != nil {
+		return fmt.Errorf("maxPerOwner: %w", err)
 	}
 	return nil
 }

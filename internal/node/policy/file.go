@@ -36,6 +36,7 @@ type fileEntry struct {
 	MaxInodeLimit     *text     `json:"maxInodeLimit"`
 	Retain            []string  `json:"retain"`
 	MaxRetained       *fileSize `json:"maxRetained"`
+	MaxPerOwner       *filePods `json:"maxPerOwner"`
 	Attach            *bool     `json:"attach"`
 	Logs              *bool     `json:"logs"`
 }
@@ -43,6 +44,11 @@ type fileEntry struct {
 type fileSize struct {
 	Bytes  *text `json:"bytes"`
 	Inodes *text `json:"inodes"`
+}
+
+type filePods struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
 }
 
 // text is a string, or a number as it is written.
@@ -135,6 +141,9 @@ func (f fileEntry) entry(flags Bounds) (entry, error) {
 	if f.MaxRetained != nil {
 		r.quantity("maxRetained.bytes", f.MaxRetained.Bytes, &b.MaxRetained.Bytes)
 		r.quantity("maxRetained.inodes", f.MaxRetained.Inodes, &b.MaxRetained.Inodes)
+	}
+	if f.MaxPerOwner != nil {
+		b.PerOwner = volume.PerOwner(*f.MaxPerOwner)
 	}
 	if f.Attach != nil {
 		b.NoAttach = !*f.Attach

@@ -21,6 +21,7 @@ namespaces:
   inodeLimit: 100000
   retain: [OnFailure, Always]
   maxRetained: {bytes: 200Gi, inodes: 10M}
+  maxPerOwner: {first: 1, last: 5}
 - match: [team-a]
   lifespan: 1h
 - match: [shown]
@@ -42,7 +43,7 @@ func TestParse(t *testing.T) {
 	}
 	ci := Bounds{Lifespan: 72 * hour, LifespanSucceeded: hour, MaxLifespan: 72 * hour, Limit: volume.Size{Bytes: 10 * gi, Inodes: 100_000},
 		MaxLimit: volume.Size{Bytes: 100 * gi}, Retain: []volume.Retain{volume.RetainOnFailure, volume.RetainAlways},
-		MaxRetained: volume.Size{Bytes: 200 * gi, Inodes: 10_000_000}}
+		MaxRetained: volume.Size{Bytes: 200 * gi, Inodes: 10_000_000}, PerOwner: volume.PerOwner{First: 1, Last: 5}}
 	short := all
 	short.Lifespan, short.LifespanSucceeded, short.MaxLifespan = 2*hour, 2*hour, 2*hour
 	short.Limit.Inodes, short.MaxLimit.Inodes = 1000, 1000
@@ -53,6 +54,9 @@ func TestParse(t *testing.T) {
 		if got := p.Bounds(namespace); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, want %+v", namespace, got, want)
 		}
+	}
+	if got := p.PerOwner("ci"); got != ci.PerOwner {
+		t.Errorf("of each owner in ci: %+v", got)
 	}
 	if got := p.MaxRetained("ci"); got != ci.MaxRetained {
 		t.Errorf("retained in ci: %+v", got)
@@ -101,6 +105,10 @@ func TestParseRefuses(t *testing.T) {
 		entry("retain: [always]"):                    `"always" is not Always`,
 		entry("maxRetained: {bytes: x}"):             `maxRetained.bytes "x" is not a quantity`,
 		entry("maxRetained: 1Gi"):                    "json",
+		entry("maxPerOwner: {first: 1}"):             "maxPerOwner: last is missing",
+		entry("maxPerOwner: {first: -1, last: 1}"):   "maxPerOwner: first is -1",
+		entry("maxPerOwner: {last: 1001}"):           "maxPerOwner: last is 1001",
+		entry("maxPerOwner: 5"):                      "json",
 		entry("attach: never"):                       "json",
 		strings.Repeat("#", MaxFile+1):               "is larger than",
 		"a: &a [x]\nb: &b [" + strings.Repeat("*a,", 20) + "]\nc: [" + strings.Repeat("*b,", 20) + "]": "unknown field",

@@ -78,6 +78,9 @@ func (p *Policy) Cut(namespace string, attributes map[string]string) string {
 // inodes is any amount.
 func (p *Policy) MaxRetained(namespace string) volume.Size { return p.Bounds(namespace).MaxRetained }
 
+// PerOwner is of how many pods of an owner the retained volumes of a namespace stay on this node.
+func (p *Policy) PerOwner(namespace string) volume.PerOwner { return p.Bounds(namespace).PerOwner }
+
 // Attach returns the retained volume that is to be mounted in place of a new one; the zero Place for
 // none. readOnly says whether the pod mounts it read-only, which it has to. The error is a
 // [volume.InvalidError]. It needs no policy: that may have changed since a volume was attached.

@@ -12,7 +12,8 @@ import (
 
 // limited is how a daemon sets an index.
 func limited(fair bool) *Index {
-	return &Index{Fair: fair, MinLifespan: time.Minute, MaxRetained: func(string) volume.Size { return volume.Size{} }}
+	return &Index{Fair: fair, MinLifespan: time.Minute, MaxRetained: func(string) volume.Size { return volume.Size{} },
+		PerOwner: func(string) volume.PerOwner { return volume.PerOwner{} }}
 }
 
 // fill fills an index in any order, as a start does, and returns how long that took.

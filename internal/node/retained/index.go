@@ -21,11 +21,13 @@ import (
 //
 //  1. those whose time is over ([Index.Over]);
 //  2. of a namespace that retains more than it may ([Index.Surplus]): its own, in the order that
-//     follows here;
-//  3. when room is needed ([Index.Early]): the released ones, those of pods that Succeeded, then all
+//     follows in 4;
+//  3. of an owner with more pods than volumes of it may stay ([Index.Repeated]): those of pods between the first and
+//     the last ones, the oldest first;
+//  4. when room is needed ([Index.Early]): the released ones, those of pods that Succeeded, then all
 //     others. Among these it is the deadline under the pressure factor that counts, or, in a fair
 //     index, how much the namespace retains;
-//  4. when that was not enough ([Index.Guaranteed]): those that are younger than MinLifespan, then
+//  5. when that was not enough ([Index.Guaranteed]): those that are younger than MinLifespan, then
 //     the pinned ones.
 type Index struct {
 	// MinLifespan is how long a volume is kept that is not released, whatever the pressure is.
@@ -35,6 +37,9 @@ type Index struct {
 	// MaxRetained, if set, returns how much a namespace may retain. Zero bytes or inodes set no limit.
 	// It may return another limit later; see [Index.Recheck].
 	MaxRetained func(namespace string) volume.Size
+	// PerOwner, if set, returns of how many pods of one Job, CronJob, ReplicaSet or StatefulSet of a namespace the
+	// volumes stay; pods that ended in different ways count apart. It may return other numbers later; see [Index.Recheck].
+	PerOwner func(namespace string) volume.PerOwner
 
 	// digits has the volumes with a kubelet's ID, by its digits, texts all others.
 	digits map[[idBytes]byte]*entry
@@ -54,6 +59,7 @@ type Index struct {
 	lists      map[space]*list
 	namespaces map[string]*namespace
 	tenants    tenants
+	owners     owners
 	changes    uint64
 	listed     int
 	unmeasured []*entry // those without a size
@@ -273,6 +279,9 @@ func (x *Index) enter(e *entry) {
 		x.addSize(e)
 		x.list(e)
 		x.tenants.join(e)
+		if x.PerOwner != nil {
+			x.owners.join(e)
+		}
 	}
 	x.settle(e)
 }
@@ -284,6 +293,9 @@ func (x *Index) leave(e *entry) {
 		x.dropSize(e)
 		x.unlist(e)
 		x.tenants.part(e)
+		if x.PerOwner != nil {
+			x.owners.part(e)
+		}
 	}
 }
 
@@ -296,6 +308,9 @@ func (x *Index) settle(e *entry) {
 	default:
 		x.classes.push(e)
 		x.tenants.enter(e)
+		if x.PerOwner != nil && e.isListed() {
+			x.owners.enter(e)
+		}
 	}
 }
 
@@ -307,6 +322,9 @@ func (x *Index) rise(e *entry) {
 	default:
 		x.classes.remove(e)
 		x.tenants.leave(e)
+		if x.PerOwner != nil && e.isListed() {
+			x.owners.leave(e)
+		}
 	}
 }
 

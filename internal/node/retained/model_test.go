@@ -161,6 +161,44 @@ func (m *model) surplus(now time.Time) []volume.ID {
 	return first
 }
 
+// repeated returns the first in order of each owner of which enough other pods' volumes stay.
+func (m *model) repeated(now time.Time, kept map[volume.ID]bool, may map[string]volume.PerOwner) (first []volume.ID) {
+	type key struct {
+		namespace, kind string
+		outcome         volume.Outcome
+	}
+	by := map[key][]Known{}
+	for _, a := range m.sorted(func(a Known) bool { return a.Phase == volume.Retained && a.Owner.Kind != "Custom" }, unpublished) {
+		k := key{a.Namespace, a.Owner.Kind, a.Outcome}
+		by[k] = append(by[k], a)
+	}
+	for k, all := range by {
+		limit := may[k.namespace]
+		if limit == (volume.PerOwner{}) {
+			continue
+		}
+		var pods, back []volume.PodUID // in the order of their first volumes, and from behind in that of their last ones
+		for i := range all {
+			if pod := all[i].Pod; !slices.Contains(pods, pod) {
+				pods = append(pods, pod)
+			}
+			if pod := all[len(all)-1-i].Pod; !slices.Contains(back, pod) {
+				back = append(back, pod)
+			}
+		}
+		last := back[:min(limit.Last, len(back))]
+		others := slices.DeleteFunc(pods, func(pod volume.PodUID) bool { return slices.Contains(last, pod) })
+		stay := slices.Concat(last, others[:min(limit.First, len(others))])
+		for _, a := range all {
+			if !slices.Contains(stay, a.Pod) && !kept[a.ID] && !a.isA(volume.Pinned) && !a.Unpublished.Add(m.minLifespan).After(now) {
+				first = append(first, a.ID)
+				break
+			}
+		}
+	}
+	return first
+}
+
 // anyVolume returns a retained volume. Few have the same size, or were unpublished at the same time.
 func anyVolume(rng *rand.Rand, id volume.ID, namespaces []string) Known {
 	r := retained(string(id), time.Duration(rng.Int64N(int64(10*time.Hour))), time.Duration(rng.IntN(20))*time.Hour)

@@ -79,9 +79,22 @@ func (x *Index) Surplus(now time.Time) (c Choice, ok bool) {
 	return x.unpublished(x.tenants.surplus(x.MaxRetained, x.clock.since(now)-int64(x.MinLifespan)))
 }
 
-// Recheck lets [Index.Surplus] look at some namespaces again. It is to be called now and then: limits
-// may have changed, and volumes have become older.
-func (x *Index) Recheck() { x.tenants.recheck() }
+// Repeated returns the volume that goes next because of its owner enough others stay: those of the first and of the
+// last pods, as PerOwner says. Volumes that are younger than MinLifespan at the given time, or pinned, do not go for
+// this. ok is false when no owner is known to have more.
+func (x *Index) Repeated(now time.Time) (c Choice, ok bool) {
+	if x.PerOwner == nil {
+		return Choice{}, false
+	}
+	return x.unpublished(x.owners.surplus(x.PerOwner, x.clock.since(now)-int64(x.MinLifespan)))
+}
+
+// Recheck lets [Index.Surplus] and [Index.Repeated] look at some namespaces and owners again. It is to be called now and
+// then: limits may have changed, and volumes have become older.
+func (x *Index) Recheck() {
+	x.tenants.recheck()
+	x.owners.recheck()
+}
 
 // first returns the first in order of the volumes that were unpublished at born or before and are
 // not pinned; nil if there is none.

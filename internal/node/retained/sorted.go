@@ -1,6 +1,7 @@
 package retained
 
 import (
+	"iter"
 	"slices"
 	"sort"
 )
@@ -48,6 +49,14 @@ func (l *sorted) last() *entry {
 	return b[len(b)-1]
 }
 
+// at returns the entry at p; nil at the end.
+func (l *sorted) at(p position) *entry {
+	if p == l.end() {
+		return nil
+	}
+	return l.blocks[p.block][p.at]
+}
+
 // before moves p back by one, and returns the entry there; nil at the beginning.
 func (l *sorted) before(p *position) *entry {
 	if p.at == 0 {
@@ -59,6 +68,19 @@ func (l *sorted) before(p *position) *entry {
 	}
 	p.at--
 	return l.blocks[p.block][p.at]
+}
+
+// from returns the entries from p to the last. The list must not change meanwhile.
+func (l *sorted) from(p position) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for ; p.block < len(l.blocks); p = (position{block: p.block + 1}) {
+			for _, e := range l.blocks[p.block][p.at:] {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // insert inserts e before p. A list that only grows at its end has full blocks.

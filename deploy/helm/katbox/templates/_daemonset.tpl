@@ -113,6 +113,9 @@ spec:
             {{- with .Values.pressureOrder }}
             - --pressure-order={{ . }}
             {{- end }}
+            {{- with .Values.maxPerOwner }}
+            - --max-per-owner={{ .first | default 0 }},{{ .last }}
+            {{- end }}
             {{- with .Values.outcomes }}
             - --outcomes={{ . }}
             {{- end }}

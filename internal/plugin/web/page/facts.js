@@ -55,6 +55,7 @@ const reasons = {
   __proto__: null,
   bytes: "the disk ran short of space", inodes: "the disk ran short of inodes", namespace: "it retained too much",
   floor: "the disk was nearly full", interrupted: "its deletion was cut short, and finished later",
+  owner: "the first and the last pods of its owner stay",
 };
 
 // whyGone says why a volume is gone, who wanted that, and the reason that was given. The words are those of
