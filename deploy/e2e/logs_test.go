@@ -1,0 +1,208 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lostOf is how many of so many pods that are deleted while they run may lose what they said last: their containers may be
+// gone before anybody is asked to unmount anything.
+const lostOf, deletedPods = 5, 1000
+
+// TestLogs: what the containers of pods said is read after the pods are gone, as kubectl logs had it.
+func TestLogs(t *testing.T) {
+	if os.Getenv("KATBOX_E2E_LOGS") == "" {
+		t.Skip("the cluster is another: \"make e2e SUITE=logs\" runs this")
+	}
+	c := newCluster(t)
+	name, tag, _ := strings.Cut(c.image, ":")
+	c.helm(fmt.Sprintf(`
+kubeletDir: %q
+workdir: {hostPath: %q}
+image: {repository: %q, tag: %q}
+kubeletLine: 1%%,1%%
+hostNetwork: true
+httpPort: %s
+logs: {enabled: true, dir: %q}
+`, c.kubeletDir(), c.workdir(), name, tag, port, filepath.Join(c.state, "podlogs")),
+		"install", "katbox", charts.now, "--values", "-", "--create-namespace")
+	c.rolledOut()
+	for _, test := range []struct {
+		name string
+		run  func(*cluster)
+	}{
+		{"ends", (*cluster).logsOfEnds},
+		{"restarts", (*cluster).logsOfRestarts},
+		{"rotated", (*cluster).rotatedLogs},
+		{"deleted while they run", (*cluster).logsOfDeleted},
+		{"off", (*cluster).logsOff},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(c.in(t)) })
+	}
+}
+
+// wantLogs waits until the verb logs writes what kubectl logs did.
+func (c *cluster) wantLogs(want string, args ...string) {
+	c.t.Helper()
+	c.eventually(fmt.Sprintf("katbox logs %q", args), func() error {
+		got, err := c.tryKatbox(append([]string{"logs"}, args...)...)
+		if err == nil && got != want {
+			err = fmt.Errorf("%.300q, want %.300q", got, want)
+		}
+		return err
+	})
+}
+
+// logsOfEnds: each container's, of a pod that succeeds and of one that fails.
+func (c *cluster) logsOfEnds() {
+	for name, code := range map[string]string{"succeeds": "0", "fails": "3"} {
+		c.create(pod{Name: name, Scripts: []string{"echo to out; echo to err >&2; seq 1000; exit " + code, `printf 'no line end'`}})
+		c.wantPhase(name, map[string]string{"0": "Succeeded", "3": "Failed"}[code])
+		first, second := c.kubectl("logs", name, "-c", "c0"), c.kubectl("logs", name, "-c", "c1")
+		c.end(name)
+		c.wantLogs(first, "default/"+name, "-c", "c0")
+		c.wantLogs(second, "default/"+name, "-c", "c1")
+		c.wantLogs(strings.Join(strings.SplitAfter(first, "\n")[999:1002], ""), "default/"+name, "-c", "c0", "--tail", "3")
+	}
+}
+
+// logsOfRestarts: those of the container that runs and of the one before, which is all that the kubelet has.
+func (c *cluster) logsOfRestarts() {
+	c.feed(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: again}, spec: {restartPolicy: OnFailure, hostNetwork: true,
+  automountServiceAccountToken: false, containers: [{name: main, image: %q, volumeMounts: [{name: scratch, mountPath: /scratch}],
+  command: [sh, -c, "echo x >>/scratch/runs; n=$(wc -l </scratch/runs); echo run $n; exit $((3 - n))"]}],
+  volumes: [{name: scratch, csi: {driver: %s}}]}}`, c.busybox(), driverName), "create", "-f", "-")
+	c.wantPhase("again", "Succeeded")
+	now, before := c.kubectl("logs", "again"), c.kubectl("logs", "again", "--previous")
+	c.end("again")
+	c.wantLogs(now, "default/again")
+	c.wantLogs(before, "default/again", "--previous")
+	c.wantIn(now+before, "run 3", "run 2")
+}
+
+// rotatedLogs: what kubectl logs shows is the end of them.
+func (c *cluster) rotatedLogs() {
+	const script = `i=0; while [ $i -lt 12 ]; do awk -v i=$i 'BEGIN { for (n = 1; n <= 1000; n++) printf "%d %0100d\n", i, n }'; sleep 1; i=$((i+1)); done`
+	uid := c.create(pod{Name: "talks", Scripts: []string{script}})
+	c.wantPhase("talks", "Succeeded")
+	files, err := filepath.Glob(filepath.Join(c.state, "podlogs", "default_talks_"+uid, "c0", "*"))
+	if err != nil || len(files) < 3 {
+		c.t.Fatalf("the kubelet has the files %q, %v", files, err)
+	}
+	shown := c.kubectl("logs", "talks")
+	c.end("talks")
+	c.eventually("the rotated logs", func() error {
+		got, err := c.tryKatbox("logs", "default/talks")
+		switch {
+		case err != nil:
+			return err
+		case !strings.HasSuffix(got, shown) || len(got) < 2*len(shown):
+			return fmt.Errorf("%d bytes, kubectl logs has the last %d", len(got), len(shown))
+		}
+		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+		for i := 1; i < len(lines); i++ { // none is missing between the first and the last
+			if number(lines[i]) != number(lines[i-1])%1000+1 {
+				return fmt.Errorf("line %d is %.40q after %.40q", i, lines[i], lines[i-1])
+			}
+		}
+		return nil
+	})
+}
+
+// number is that of a line of rotatedLogs.
+func number(line string) int {
+	_, digits, _ := strings.Cut(line, " ")
+	n, _ := strconv.Atoi(strings.TrimLeft(digits, "0"))
+	return n
+}
+
+// logsOfDeleted: of pods that are deleted while they write, at most a few lose their last word.
+func (c *cluster) logsOfDeleted() {
+	const atOnce = 50
+	const script = "trap 'echo the last word; exit 0' TERM; while :; do echo something; sleep 0.1; done"
+	pods := deletedPods
+	if n, err := strconv.Atoi(os.Getenv("KATBOX_E2E_DELETED")); err == nil {
+		pods = n
+	}
+	began, uids := time.Now(), map[string]bool{}
+	for first := 0; first < pods; first += atOnce {
+		var names []string
+		for n := first; n < min(first+atOnce, pods); n++ {
+			name := fmt.Sprintf("talker-%d", n)
+			uids[c.create(pod{Name: name, Scripts: []string{script}})] = false
+			names = append(names, name)
+		}
+		c.kubectl(append([]string{"wait", "--for=condition=Ready", "--timeout", patience.String(), "pod"}, names...)...)
+		c.kubectl(append([]string{"delete", "--wait", "--timeout", patience.String(), "pod"}, names...)...)
+	}
+	kept := 0
+	c.eventually("the last words", func() error {
+		for uid, found := range uids {
+			if !found && c.hasLastWord(uid) {
+				uids[uid] = true
+				kept++
+			}
+		}
+		if lost := len(uids) - kept; lost*deletedPods > lostOf*len(uids) {
+			return fmt.Errorf("%d of %d are lost", lost, len(uids))
+		}
+		return nil
+	})
+	report("pods deleted while they ran, with their last word", "%d of %d", kept, len(uids))
+	c.t.Logf("%s for %d pods", time.Since(began).Round(time.Second), len(uids))
+	c.callTimes("with logs")
+}
+
+func (c *cluster) hasLastWord(uid string) bool {
+	files, err := filepath.Glob(filepath.Join(c.workdir(), uid, "*", "c0", "0.log"))
+	if err != nil || len(files) != 1 {
+		return false
+	}
+	text, err := os.ReadFile(files[0])
+	return err == nil && strings.Contains(string(text), "the last word\n")
+}
+
+// callTimes reports how long the calls of this daemon took.
+func (c *cluster) callTimes(which string) {
+	c.t.Helper()
+	for _, method := range []string{"NodePublishVolume", "NodeUnpublishVolume"} {
+		labels := fmt.Sprintf(`{code="OK",method=%q}`, method)
+		sum, err := c.metric("katbox_csi_operation_duration_seconds_sum" + labels)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		count, err := c.metric("katbox_csi_operation_duration_seconds_count" + labels)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		report(method+" "+which+", mean", "%.1f ms of %.0f calls", 1000*sum/count, count)
+	}
+}
+
+// logsOff: an upgrade that turns them off keeps no more, and the daemon has no mount of their directory. What was kept stays.
+func (c *cluster) logsOff() {
+	c.helm("", "upgrade", "katbox", charts.now, "--reuse-values", "--set", "logs.enabled=false")
+	c.rolledOut()
+	if mounts := c.kubectl("-n", namespace, "get", "daemonset", "katbox", "-o", "yaml"); strings.Contains(mounts, "podlogs") {
+		c.t.Errorf("the DaemonSet still has the directory:\n%s", mounts)
+	}
+	uid := c.create(pod{Name: "silent", Scripts: []string{"echo nobody keeps this"}})
+	c.wantPhase("silent", "Succeeded")
+	c.end("silent")
+	c.wantNoMounts()
+	c.eventually("its volume is retained", func() error {
+		_, err := c.tryKatbox("ls", "default/silent:")
+		return err
+	})
+	if dirs := c.data(uid); len(dirs) != 1 {
+		c.t.Errorf("the pod has left %q", dirs)
+	}
+	c.wantIn(c.katbox("logs", "default/fails", "-c", "c0"), "to out")
+}
