@@ -253,6 +253,30 @@ func TestOrphansAreFoundLater(t *testing.T) {
 	})
 }
 
+// TestOrphanIsPublishedMeanwhile: a directory that was found without a record, and that a pod gets before it is adopted, is
+// that pod's. Nothing is wrong, so nothing complains.
+func TestOrphanIsPublishedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, log := newTestNode(t), &lines{t: t}
+		h.log = log.logger()
+		h.start()
+		if _, err := h.scratch.Create(volume.Place{Pod: testPod, ID: testID}); err != nil {
+			t.Fatal(err)
+		}
+		h.table.takes(2 * time.Second) // it is read between the search and the adoption
+		time.Sleep(orphanInterval + time.Second)
+		h.mounter.mu.Lock()
+		h.mounter.onMount = func(string) error { time.Sleep(10 * time.Second); return nil }
+		h.mounter.mu.Unlock()
+		h.publish()
+		h.wantPhase(testID, volume.Publishing)
+		if complaints := log.with(adoptionFailed); len(complaints) > 0 {
+			t.Errorf("the log has %v", complaints)
+		}
+		h.stop()
+	})
+}
+
 // TestForeignDirectoriesAreLeftAlone: whatever lies where data directories do, only what a kubelet
 // has named is taken for one; what a record knows is a volume anyway.
 func TestForeignDirectoriesAreLeftAlone(t *testing.T) {

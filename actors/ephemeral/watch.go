@@ -189,12 +189,17 @@ func (w *watch) adoptUnknown(found []volume.Place) error {
 		orders = append(orders, order)
 	}
 	for _, order := range orders {
-		if _, err := order.Wait(w.ctx); err != nil {
-			w.Log.Error(err, "cannot adopt a data directory, it is left alone", logkeys.About(volume.Record{ID: order.ID, Pod: order.Pod})...)
+		switch _, err := order.Wait(w.ctx); {
+		case errors.Is(err, volume.ErrBusy): // a pod gets it meanwhile, or the next search finds it again
+		case err != nil:
+			w.Log.Error(err, adoptionFailed, logkeys.About(volume.Record{ID: order.ID, Pod: order.Pod})...)
 		}
 	}
 	return nil
 }
+
+// adoptionFailed is the line about a directory that stays without a record.
+const adoptionFailed = "cannot adopt a data directory, it is left alone"
 
 // comesBack reports whether a directory may be one whose record a power cut took, and which the kubelet is about to publish
 // again: so it is while the pod is there, until the grace time is over.

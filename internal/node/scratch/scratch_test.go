@@ -249,6 +249,24 @@ func TestWalk(t *testing.T) {
 	})
 }
 
+// TestWalkRemovesEmptyPods: a power cut may leave a pod's directory without the volume's, and without a record.
+func TestWalkRemovesEmptyPods(t *testing.T) {
+	d := open(t)
+	const left, other = volume.PodUID("00000000-0000-4000-8000-00000000dead"), volume.PodUID("00000000-0000-4000-8000-00000000beef")
+	create(t, d, at(other, "v"))
+	must(t, os.Mkdir(d.root+"/"+string(left), podMode))
+	for _, foreign := range []string{"photos", "lost+found"} {
+		must(t, os.Mkdir(d.root+"/"+foreign, 0o755))
+	}
+	must(t, d.Walk(t.Context(), func(volume.Place) error { return nil }))
+	for name, want := range map[string]bool{string(left): false, string(other) + "/v": true, "photos": true, "lost+found": true} {
+		if got := exists(d.root + "/" + name); got != want {
+			t.Errorf("%s is there: %t, want %t", name, got, want)
+		}
+	}
+	create(t, d, at(left, "v")) // it is made anew
+}
+
 // TestWalkWhileDiscarding does what eviction does.
 func TestWalkWhileDiscarding(t *testing.T) {
 	d := open(t)

@@ -16,7 +16,8 @@ import (
 
 // Walk calls fn for every directory that may be a data directory, in no order. It skips names that
 // are not <pod UID>/<volume ID>, files and symbolic links. fn may create and discard data
-// directories; Walk may or may not reach a new one.
+// directories; Walk may or may not reach a new one. It removes the directory of a kubelet's pod that is empty: a power cut
+// may leave one, whose volume and record are not on the disk yet.
 //
 // If fn returns an error or ctx ends, Walk ends and returns that error as it is. It skips a pod's
 // directory that cannot be read, and returns that error after the rest.
@@ -55,11 +56,13 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pla
 		return nil
 	}
 	defer unix.Close(fd)
+	isEmpty := true
 	for name, err := range eachName(fd) {
 		if err != nil {
 			unreadable.add(fmt.Errorf("read %s/%s: %w", d.root, pod, err))
 			return nil
 		}
+		isEmpty = false
 		id, invalid := volume.ParseID("volume ID", name)
 		if invalid != nil || !isDirectory(fd, name) {
 			continue
@@ -70,6 +73,9 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pla
 		if err := fn(volume.Place{Pod: pod, ID: id}); err != nil {
 			return err
 		}
+	}
+	if isEmpty && pod.FromKubelet() {
+		d.removePod(string(pod)) // which a volume that is made meanwhile makes again
 	}
 	return nil
 }
