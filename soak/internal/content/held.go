@@ -4,22 +4,30 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // Held are files that a process has open, so that removing them makes no room. The zero value is none.
 type Held struct{ files []*os.File }
 
-// Open opens all regular files below a directory. What is not there any more is left out.
+// Open opens all regular files below a directory, also where their paths are longer than the kernel takes. What is not
+// there any more is left out.
 func (h *Held) Open(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil || !entry.Type().IsRegular():
 			return err
 		}
-		f, err := os.Open(path)
+		f, err := root.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
