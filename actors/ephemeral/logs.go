@@ -16,6 +16,10 @@ import (
 // logsParallel is how many pods' logs are copied at the same time, behind all calls.
 const logsParallel = 2
 
+// logsRoom is how long after an attempt that a full disk has ended there is another one, the last: volumes that are deleted
+// give room. As long as logs wait, the space of files that the kubelet removes is not free.
+const logsRoom = 5 * time.Second
+
 // logsPatience is how long an unpublish waits for the logs of its pod to be open. Where their disk hangs it goes on without
 // them, well before the kubelet gives up the call.
 const logsPatience = time.Second
@@ -98,7 +102,7 @@ func (l *logs) ended(id volume.ID, r *volume.Record) {
 	if r != nil && p.followed && !p.ordered {
 		p.ordered = true
 		p.keeping++
-		l.queue.add(p.of)
+		l.queue.add(dueLogs{of: p.of})
 	}
 	l.tidy(pod, p)
 }
@@ -132,10 +136,17 @@ func podOf(r *volume.Record) lastwords.Pod {
 	return lastwords.Pod{UID: r.Pod, Namespace: r.Namespace, Name: r.PodName}
 }
 
+// dueLogs are logs to be kept, by the volume whose terms they get.
+type dueLogs struct {
+	of volume.Record
+	// again: there was no room for them before.
+	again bool
+}
+
 // logsQueue has the pods whose logs are to be kept, in the order in which they ended.
 type logsQueue struct {
 	mu   sync.Mutex
-	due  []volume.Record
+	due  []dueLogs
 	wake chan struct{}
 	// failed limits the lines about logs that cannot be kept: on a full disk none can be.
 	failed *lineLimit
@@ -145,10 +156,10 @@ func newLogsQueue() *logsQueue {
 	return &logsQueue{wake: make(chan struct{}, 1), failed: newLineLimit(1, failedInterval)}
 }
 
-// add adds a pod, by the volume whose terms its logs get. It does not block.
-func (q *logsQueue) add(of volume.Record) {
+// add adds a pod. It does not block.
+func (q *logsQueue) add(d dueLogs) {
 	q.mu.Lock()
-	q.due = append(q.due, of)
+	q.due = append(q.due, d)
 	q.mu.Unlock()
 	q.ring()
 }
@@ -161,17 +172,17 @@ func (q *logsQueue) ring() {
 }
 
 // next returns the next pod; ok is false once ctx has ended.
-func (q *logsQueue) next(ctx context.Context) (of volume.Record, ok bool) {
+func (q *logsQueue) next(ctx context.Context) (d dueLogs, ok bool) {
 	for ctx.Err() == nil {
 		q.mu.Lock()
 		if len(q.due) > 0 {
-			of, q.due = q.due[0], q.due[1:]
+			d, q.due = q.due[0], q.due[1:]
 			more := len(q.due) > 0
 			q.mu.Unlock()
 			if more {
 				q.ring() // another one may wait
 			}
-			return of, true
+			return d, true
 		}
 		q.mu.Unlock()
 		select {
@@ -179,7 +190,7 @@ func (q *logsQueue) next(ctx context.Context) (of volume.Record, ok bool) {
 		case <-ctx.Done():
 		}
 	}
-	return of, false
+	return d, false
 }
 
 // openLogs opens what there is of a pod's logs, before the unpublish of a volume at target lets the kubelet go on.
@@ -195,11 +206,16 @@ func (n *Node) openLogs(ctx context.Context, target string) {
 // keepLogs keeps the logs of pods until ctx ends.
 func (n *Node) keepLogs(ctx context.Context, queue *logsQueue) {
 	for {
-		of, ok := queue.next(ctx)
+		due, ok := queue.next(ctx)
 		if !ok {
 			return
 		}
+		of := due.of
 		err := n.keepLogsOf(ctx, of)
+		if errors.Is(err, volume.ErrNoSpace) && !due.again {
+			time.AfterFunc(logsRoom, func() { queue.add(dueLogs{of, true}) })
+			continue
+		}
 		if err != nil && ctx.Err() == nil {
 			n.env.Metrics.LogsNotKept()
 			queue.failed.write(func() {

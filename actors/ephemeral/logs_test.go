@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/lastwords"
 	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/testing/metricstest"
 	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
@@ -224,34 +226,61 @@ func TestLogsOfAPodThatGoesOn(t *testing.T) {
 			t.Errorf("the record is %+v", r)
 		}
 		h.publish()
-		h.full()
+		h.full(everyTime)
 		h.unpublish()
 		h.wantLogs()
 		h.wantKept("main/1.log", "again")
 	})
 }
 
-// full makes the disk refuse what is written to logs.
-func (h *testNode) full() {
+// full makes the disk refuse what is written to logs, that many times.
+func (h *testNode) full(times int32) {
+	var refused atomic.Int32
 	kernel.Inject(h.t, func(call, path string) error {
 		if call == "Clone" {
 			return unix.EOPNOTSUPP
 		}
-		if call == "Pwrite" && strings.Contains(path, string(logsID())) {
+		if call == "Pwrite" && strings.Contains(path, string(logsID())) && refused.Add(1) <= times {
 			return unix.ENOSPC
 		}
 		return nil
 	})
 }
 
-// TestFullDiskCostsTheLogs and not the unpublish.
+// everyTime is more often than anything is tried.
+const everyTime = 1000
+
+// TestFullDiskCostsTheLogs and not the unpublish. It is counted and logged.
 func TestFullDiskCostsTheLogs(t *testing.T) {
 	withLogs(t, func(t *testing.T, h *testNode) {
-		h.full()
+		h.full(everyTime)
 		h.publish()
 		h.unpublish()
 		h.wantPhase(testID, volume.Retained)
 		h.wantNoLogs()
+		time.Sleep(time.Minute)
+		h.wantNoLogs()
+		h.wantValues("full", metricstest.Values{`katbox_logs_kept_total{result="failed"}`: 1})
+	})
+}
+
+// TestFullDiskIsTriedAgain: once what is deleted has given room, the logs are kept.
+func TestFullDiskIsTriedAgain(t *testing.T) {
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.full(1)
+		other := h.publication() // which is in use, so it does not go to give room
+		other.ID, other.Target.Path, other.Terms.Lifespan = numbered(1), h.target(testPod, "other"), 2*testLifespan
+		if err := h.node.Publish(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		h.publish()
+		h.unpublish()
+		h.wantNoLogs()
+		h.removeLogs()
+		time.Sleep(time.Minute)
+		h.wantLogs()
+		h.wantKept("main/0.log", logLine)
+		h.wantValues("then", metricstest.Values{`katbox_logs_kept_total{result="whole"}`: 1})
 	})
 }
 
