@@ -11,6 +11,7 @@
 //	  |                  | HoldVolume       | CountHoldings
 //	  |                  | PurgeVolume      | KeepLogs
 //	  |                  |                  | LogsKept
+//	  |                  |                  | KeepEnd
 //	  v                  v                  v
 //	+---------------------------------------+  MeasureDisk   +--------+
 //	| supervisor: owns the index of all     | -------------> |  disk  |

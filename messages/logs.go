@@ -14,3 +14,11 @@ type KeepLogs struct {
 
 // LogsKept says that all is done about the logs of a pod, for which the order was given. Front -> supervisor.
 type LogsKept struct{ Pod volume.PodUID }
+
+// KeepEnd orders what is known of how a pod has ended to be kept with its logs, if these are retained; where they are not yet,
+// it is kept with them later. Front -> supervisor -> volume.
+type KeepEnd struct {
+	Routing
+	Pod volume.PodUID
+	Reply[struct{}]
+}

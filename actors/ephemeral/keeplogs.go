@@ -58,7 +58,7 @@ func (v *subject) halfKept() bool { return v.record.Phase == volume.Publishing &
 // keepLogs keeps the logs of the pod that has a volume. The intent is durable first, so that the copy goes on after a
 // crash, if the kubelet has them still.
 func (t *task) keepLogs(of volume.Record) error {
-	if t.Logs == nil || !t.Logs.Has(of.Pod) {
+	if t.Logs == nil || !t.Logs.Has(of.Pod) && t.ends.of(of.Pod) == nil {
 		return nil
 	}
 	next := volume.LogsOf(of)
@@ -98,7 +98,7 @@ func (t *task) fillLogs() error {
 	switch {
 	case err != nil && t.ctx.Err() != nil:
 		return err // the next start goes on
-	case err == nil && kept.Files > 0, !t.record.Unpublished.IsZero(): // what was retained before stays
+	case err == nil && (kept.Files > 0 || kept.End), !t.record.Unpublished.IsZero(): // what was retained before stays
 		if err := t.retainLogs(kept); err != nil {
 			t.stuck = err
 			return err
@@ -119,12 +119,15 @@ func (t *task) copyLogs() (kept lastwords.Kept, err error) {
 	}
 	copyErr := t.Scratch.WithData(place, func(fd int) error {
 		if t.Logs != nil {
-			if kept, err = t.Logs.Copy(t.ctx, t.record.Pod, fd, t.LogsLimit, t.readers.Wait); err != nil || kept.Files > 0 {
-				return err
-			}
+			kept, err = t.Logs.Copy(t.ctx, t.record.Pod, fd, t.LogsLimit, t.readers.Wait)
 		}
-		// A daemon has ended, and now the kubelet has them no more. What was copied before is better than nothing.
-		kept, err = lastwords.Interrupted(fd)
+		if err == nil && kept.Files == 0 {
+			// A daemon has ended, and now the kubelet has them no more. What was copied before is better than nothing.
+			kept, err = lastwords.Interrupted(fd)
+		}
+		if end := t.ends.of(t.record.Pod); err == nil && end != nil {
+			kept.End, err = true, lastwords.KeepEnd(fd, end)
+		}
 		return err
 	})
 	return kept, copyErr

@@ -2,6 +2,7 @@ package ephemeral
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -282,6 +283,79 @@ func TestFullDiskIsTriedAgain(t *testing.T) {
 		h.wantKept("main/0.log", logLine)
 		h.wantValues("then", metricstest.Values{`katbox_logs_kept_total{result="whole"}`: 1})
 	})
+}
+
+// TestEndIsKeptWithTheLogs, whether it is known before them or after, and without any.
+func TestEndIsKeptWithTheLogs(t *testing.T) {
+	const first, second = "{\"phase\":\"Succeeded\"}\n", "{\"phase\":\"Failed\"}\n"
+	keep := func(t *testing.T, h *testNode, end string) {
+		t.Helper()
+		if err := h.node.KeepEnd(t.Context(), testPod, []byte(end)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.publish()
+		keep(t, h, first)
+		h.unpublish()
+		h.wantLogs()
+		h.wantKept("main/0.log", logLine)
+		h.wantKept(api.PodEnd, first)
+		made := h.kept(api.PodEnd)
+		keep(t, h, first)
+		keep(t, h, second)
+		h.wantLogs()
+		h.wantKept(api.PodEnd, second)
+		h.publish() // and then it goes on
+		h.unpublish()
+		h.wantLogs()
+		h.wantKept(api.PodEnd, second)
+		if made != first {
+			t.Errorf("at first it was %q", made)
+		}
+	})
+	withLogs(t, func(t *testing.T, h *testNode) {
+		h.removeLogs()
+		h.publish()
+		keep(t, h, first)
+		h.unpublish()
+		h.wantLogs()
+		h.wantKept(api.PodEnd, first)
+		h.restart()
+		keep(t, h, second)
+		h.wantLogs()
+		h.wantKept(api.PodEnd, second)
+	})
+	withLogs(t, func(t *testing.T, h *testNode) {
+		p := h.publication()
+		p.Terms = volume.Terms{Lifespan: time.Hour, NoLogs: true}
+		if err := h.node.Publish(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		keep(t, h, first)
+		h.unpublish()
+		keep(t, h, first)
+		h.wantNoLogs()
+	})
+	withNode(t, func(t *testing.T, h *testNode) { // with --logs=off
+		h.publish()
+		keep(t, h, first)
+		h.unpublish()
+		h.wantNoLogs()
+	})
+}
+
+// TestEndsAreBounded: those that came first are forgotten.
+func TestEndsAreBounded(t *testing.T) {
+	e := &ends{all: map[volume.PodUID][]byte{}}
+	end := make([]byte, 64<<10)
+	for i := range 1000 {
+		e.put(volume.PodUID(fmt.Sprint(i)), end)
+		e.put(volume.PodUID(fmt.Sprint(i)), end)
+	}
+	if e.of("0") != nil || e.of("999") == nil || len(e.all) != mostEnds/len(end) || len(e.order) != len(e.all) {
+		t.Errorf("%d ends are remembered, of %d bytes", len(e.all), e.bytes)
+	}
 }
 
 // TestLogsAfterACrash: the next start goes on where the kubelet has them still, keeps what there is where it has them no

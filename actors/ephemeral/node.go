@@ -170,7 +170,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	}}
 	var queue *logsQueue
 	if cfg.Logs != nil {
-		queue = newLogsQueue()
+		queue, n.env.ends = newLogsQueue(), &ends{all: map[volume.PodUID][]byte{}}
 	}
 	if err := system.Start(n.volumes(found, queue, more), cfg.Metrics, &actors.Recording{
 		Records: cfg.Records, Metrics: cfg.Metrics, Lag: cfg.Lag,

@@ -46,6 +46,8 @@ func (v *volumes) Asked(m messages.Request) bool {
 		return v.learn(outcomeNews(m))
 	case *messages.KeepLogs:
 		return v.keepLogs(m)
+	case *messages.KeepEnd:
+		return v.keepEnd(m)
 	}
 	return false
 }

@@ -53,6 +53,8 @@ type environment struct {
 	afterlife *afterlife
 	audit     *audit
 	clock     *clock
+	// ends are those of pods whose logs are kept; nil where none are.
+	ends *ends
 }
 
 // task is one operation on one volume: sequential code in a goroutine of its own. It works on a

@@ -107,6 +107,8 @@ func (v *subject) Plan(m messages.Request) *actors.Operation {
 		return v.end(m)
 	case *messages.KeepLogs:
 		return v.keepLogs(m)
+	case *messages.KeepEnd:
+		return v.keepEnd(m)
 	default:
 		return nil
 	}

@@ -72,7 +72,7 @@ func (v *subject) rewrite(name string, m messages.Request, run func(*task) error
 // works on a copy of what is known.
 func waits(m messages.Request) bool {
 	switch m.(type) {
-	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.ProlongVolume:
+	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.ProlongVolume, *messages.KeepEnd:
 		return true
 	}
 	return false
@@ -81,7 +81,7 @@ func waits(m messages.Request) bool {
 // waitsForDeletion is waits for a deletion, which takes a moment; then there is nothing left to unmount.
 func waitsForDeletion(m messages.Request) bool {
 	switch m.(type) {
-	case *messages.OwnVolume, *messages.EndVolume, *messages.UnpublishVolume, *messages.ProlongVolume:
+	case *messages.OwnVolume, *messages.EndVolume, *messages.UnpublishVolume, *messages.ProlongVolume, *messages.KeepEnd:
 		return true
 	}
 	return false
@@ -96,7 +96,7 @@ func changes(m messages.Request) bool {
 // isAside reports whether a request is none of the kubelet's.
 func isAside(m messages.Request) bool {
 	switch m.(type) {
-	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.KeepLogs:
+	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.KeepLogs, *messages.KeepEnd:
 		return true
 	}
 	return false

@@ -59,14 +59,14 @@ const (
 )
 
 // room is how many outcomes one takes the place of, where their memory is bounded: a pod may have
-// hundreds of volumes.
-func room(o api.PodOutcome) int { return max(1, len(o.Volumes)/4) }
+// hundreds of volumes, and long messages.
+func room(o api.PodOutcome) int { return max(1, len(o.Volumes)/4+len(o.End)/1024) }
 
 // batchOf returns as many of the items as a node gets at once.
 func batchOf(items []api.PodOutcome) []api.PodOutcome {
 	length := 0
 	for i, o := range items[:min(len(items), batch)] {
-		length += 100 + len(o.PodUID)
+		length += 100 + len(o.PodUID) + len(o.End)
 		for _, name := range o.Volumes {
 			length += 3 + len(name)
 		}

@@ -39,6 +39,9 @@ func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
 	if _, err := volume.ParsePodUID("podUID", o.PodUID); err != nil {
 		return api.PodOutcome{}, false // the node would refuse those of other pods with it
 	}
+	end := endOf(pod)
+	end.UID = o.PodUID
+	o.End = end.Encode()
 	return o, true
 }
 

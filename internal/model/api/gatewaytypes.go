@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -133,6 +134,8 @@ type PodOutcome struct {
 	// drivers, in the same order; an older gateway does not say.
 	Volumes []string `json:"volumes"`
 	Drivers []string `json:"drivers,omitempty"`
+	// End is what is kept of how it ended, as JSON; an older gateway does not say.
+	End json.RawMessage `json:"end,omitempty"`
 }
 
 // OutcomesTaken is the answer to a POST to OutcomesPath.

@@ -5,6 +5,9 @@ package api
 const (
 	// MissingLogs is the file in it that says what is missing, a [LogsMissing] as JSON. Without the file nothing is.
 	MissingLogs = "missing.json"
+	// PodEnd is the file in it that says how the pod has ended, as package podend encodes it. It is missing where that was not
+	// known.
+	PodEnd = "pod.json"
 
 	// LogsLimit and LogsUnreadable are why something is missing: the limit of the node, or what the kubelet had could not be
 	// read.

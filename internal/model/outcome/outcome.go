@@ -58,6 +58,8 @@ type Ending struct {
 	Outcome volume.Outcome
 	// Volumes are the names of the pod's volumes.
 	Volumes []string
+	// End is what is kept of it, as package podend encodes it; nil if that is not known.
+	End []byte
 }
 
 // MostVolumes bounds the volumes of a pod whose outcome is passed on.

@@ -46,6 +46,8 @@ const (
 // pod that is not known, and [volume.ErrInvalid] for what it will never accept.
 type Node interface {
 	End(context.Context, volume.ID, volume.PodUID, volume.Outcome) error
+	// KeepEnd keeps how a pod has ended, as package podend encodes it, with its logs if these are kept.
+	KeepEnd(context.Context, volume.PodUID, []byte) error
 }
 
 // Config is what an Intake works with.
@@ -190,7 +192,20 @@ func (i *Intake) run() {
 			for _, name := range e.Volumes {
 				i.note(e, name)
 			}
+			if e.End != nil {
+				i.keepEnd(e)
+			}
 		}
+	}
+}
+
+// keepEnd keeps how the pod has ended, if that is kept.
+func (i *Intake) keepEnd(e outcome.Ending) {
+	ctx, cancel := context.WithTimeout(i.ctx, endLimit)
+	defer cancel()
+	if err := i.cfg.Node.KeepEnd(ctx, e.Pod, e.End); err != nil && i.ctx.Err() == nil {
+		i.cfg.Log.Info("it cannot be kept how a pod has ended; its logs say only what it printed",
+			logkeys.PodUID, string(e.Pod), logkeys.Cause, volume.OneLine(err))
 	}
 }
 

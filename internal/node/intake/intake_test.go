@@ -29,12 +29,25 @@ type node struct {
 	// onEnd is called before each answer.
 	onEnd func(volume.ID)
 	ended map[volume.ID][]volume.Outcome
+	// kept is what was kept of pods.
+	kept map[volume.PodUID]string
 	// done has a value after each answer.
 	done chan volume.ID
 }
 
 func newNode() *node {
 	return &node{pods: map[volume.ID]volume.PodUID{}, ended: map[volume.ID][]volume.Outcome{}, done: make(chan volume.ID, 100_000)}
+}
+
+func (n *node) KeepEnd(_ context.Context, pod volume.PodUID, end []byte) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.kept == nil {
+		n.kept = map[volume.PodUID]string{}
+	}
+	n.kept[pod] = string(end)
+	n.done <- ""
+	return nil
 }
 
 func (n *node) publish(pod volume.PodUID, name string) volume.Record {
@@ -330,5 +343,34 @@ func TestNodeHangs(t *testing.T) {
 func TestConfig(t *testing.T) {
 	if _, err := Start(Config{}); err == nil {
 		t.Error("it starts without a node")
+	}
+}
+
+// TestEndIsKept: what a source says of the end of a pod is passed on, and where it says nothing, nothing is.
+func TestEndIsKept(t *testing.T) {
+	n := newNode()
+	n.publish("one", "v")
+	n.publish("two", "v")
+	i, err := start(Config{Node: n}, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []outcome.Ending{
+		{Pod: "one", Outcome: volume.Failed, Volumes: []string{"v"}, End: []byte("{}")},
+		{Pod: "one", Outcome: volume.Failed, Volumes: []string{"v"}, End: []byte("again")},
+		{Pod: "two", Outcome: volume.Failed, Volumes: []string{"v"}},
+	} {
+		if err := i.Take(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		<-n.done
+	}
+	if err := i.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(n.kept) != 1 || n.kept["one"] != "{}" {
+		t.Errorf("kept is %q", n.kept)
 	}
 }

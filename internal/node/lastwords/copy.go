@@ -30,6 +30,8 @@ type Kept struct {
 	Bytes, Missing int64
 	// Interrupted: it is what an earlier copy has kept before it was interrupted.
 	Interrupted bool
+	// End: beside them it is kept how the pod has ended. Copy does not keep that.
+	End bool
 }
 
 // Copy copies the files of a pod that is followed into the open directory to, each into a directory with the name of its

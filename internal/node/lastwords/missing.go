@@ -1,6 +1,7 @@
 package lastwords
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,13 +84,49 @@ func writeMissing(to int, missing api.LogsMissing) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", api.MissingLogs, err)
 	}
-	fd, err := kernel.Createat(to, api.MissingLogs, unix.O_WRONLY|unix.O_EXCL|unix.O_NOFOLLOW, fileMode)
+	return write(to, api.MissingLogs, append(text, '\n'))
+}
+
+// write makes a file in an open directory.
+func write(to int, name string, text []byte) error {
+	fd, err := kernel.Createat(to, name, unix.O_WRONLY|unix.O_EXCL|unix.O_NOFOLLOW, fileMode)
 	if err != nil {
-		return fmt.Errorf("make %s: %w", api.MissingLogs, err)
+		return fmt.Errorf("make %s: %w", name, err)
 	}
 	defer unix.Close(fd)
-	if err := kernel.Pwrite(fd, append(text, '\n'), 0); err != nil {
-		return fmt.Errorf("write %s: %w", api.MissingLogs, err)
+	if err := kernel.Pwrite(fd, text, 0); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// KeepEnd keeps in an open directory of logs how their pod has ended, in the file [api.PodEnd]. Readers have it as it was
+// before or as it is now. Nothing is written if it is kept already.
+func KeepEnd(to int, end []byte) error {
+	if same(to, end) {
+		return nil
+	}
+	const next = api.PodEnd + ".new"
+	if err := kernel.Unlinkat(to, next); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove %s: %w", next, err)
+	}
+	if err := write(to, next, end); err != nil {
+		return err
+	}
+	if err := kernel.Renameat(to, next, to, api.PodEnd); err != nil {
+		return fmt.Errorf("rename %s: %w", next, err)
+	}
+	return nil
+}
+
+// same reports whether the end is kept.
+func same(to int, end []byte) bool {
+	fd, err := kernel.Openat(to, api.PodEnd, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	kept := make([]byte, len(end)+1)
+	n, err := read(fd, kept, 0)
+	return err == nil && bytes.Equal(kept[:n], end)
 }

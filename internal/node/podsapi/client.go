@@ -233,7 +233,11 @@ func (c *Client) pod(ctx context.Context, message []byte) error {
 		return err
 	}
 	if o := outcome.Of(pod); o != volume.OutcomeUnknown && pod.UID != "" && len(pod.Volumes) > 0 {
-		c.cfg.Ended(ctx, outcome.Ending{Pod: pod.UID, Outcome: o, Volumes: pod.Volumes})
+		end, err := decodeEnd(message)
+		if err != nil {
+			return err
+		}
+		c.cfg.Ended(ctx, outcome.Ending{Pod: pod.UID, Outcome: o, Volumes: pod.Volumes, End: end.Encode()})
 	}
 	return nil
 }

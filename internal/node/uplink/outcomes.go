@@ -9,6 +9,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/podend"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
@@ -49,6 +50,7 @@ type podOutcome struct {
 	Outcome string          `json:"outcome"`
 	Volumes bounded[string] `json:"volumes"`
 	Drivers bounded[string] `json:"drivers"`
+	End     json.RawMessage `json:"end"`
 }
 
 // readOutcomes reads and checks the body of a request. Of the volumes it returns those of one CSI driver, or
@@ -93,6 +95,10 @@ func readOutcome(item podOutcome, driver string) (e outcome.Ending, err error) {
 		if !said || driver == "" || item.Drivers[i] == driver {
 			e.Volumes = append(e.Volumes, name)
 		}
+	}
+	// The outcome counts, also where the rest is that of another pod, or cannot be read.
+	if end, err := podend.Decode(item.End); err == nil && end.UID == item.PodUID {
+		e.End = end.Encode()
 	}
 	return e, nil
 }
