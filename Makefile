@@ -74,7 +74,7 @@ soak: build ## Play the kubelet against bin/katbox; FLAGS="--preset churn"
 bin/katbox-clock:
 	@echo 'Building $@; the first time takes a minute or two.'
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(NAMED)' \
-		-overlay "$$(go run ./soak/internal/clock/overlay bin/clock)" -o $@ ./cmd/katbox
+		-overlay "$$(go run ./soak/internal/clock/overlay bin/_clock)" -o $@ ./cmd/katbox
 
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s, FUZZ_JOBS=1 at a time; FUZZ=Store picks some by name
 	FUZZTIME=$(FUZZTIME) FUZZ_JOBS=$(FUZZ_JOBS) .ci/fuzz
