@@ -124,21 +124,30 @@ func number(line string) int {
 // logsOfDeleted: of pods that are deleted while they write, at most a few lose their last word.
 func (c *cluster) logsOfDeleted() {
 	const atOnce = 50
-	const script = "trap 'echo the last word; exit 0' TERM; while :; do echo something; sleep 0.1; done"
+	const script = "trap 'echo the last word; exit 0' TERM; while :; do echo something; sleep 0.5; done"
 	pods := deletedPods
 	if n, err := strconv.Atoi(os.Getenv("KATBOX_E2E_DELETED")); err == nil {
 		pods = n
 	}
-	began, uids := time.Now(), map[string]bool{}
+	began, uids, image := time.Now(), map[string]bool{}, c.busybox()
 	for first := 0; first < pods; first += atOnce {
-		var names []string
+		names, manifests := []string{}, &strings.Builder{}
 		for n := first; n < min(first+atOnce, pods); n++ {
-			name := fmt.Sprintf("talker-%d", n)
-			uids[c.create(pod{Name: name, Scripts: []string{script}})] = false
-			names = append(names, name)
+			p := pod{Name: fmt.Sprintf("talker-%d", n), Scripts: []string{script}}
+			names = append(names, p.Name)
+			p.write(manifests, c.t, image)
 		}
+		c.feed(manifests.String(), "create", "-f", "-")
 		c.kubectl(append([]string{"wait", "--for=condition=Ready", "--timeout", patience.String(), "pod"}, names...)...)
+		var running struct{ Items []status }
+		c.get(&running, "pods")
+		for _, p := range running.Items {
+			uids[p.Metadata.UID] = false
+		}
 		c.kubectl(append([]string{"delete", "--wait", "--timeout", patience.String(), "pod"}, names...)...)
+	}
+	if len(uids) != pods {
+		c.t.Fatalf("%d pods ran, want %d", len(uids), pods)
 	}
 	kept := 0
 	c.eventually("the last words", func() error {

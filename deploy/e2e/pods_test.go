@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"testing"
 	"text/template"
 )
 
@@ -26,7 +28,7 @@ type pod struct {
 	Node string
 }
 
-var podYAML = template.Must(template.New("pod").Parse(`
+var podYAML = template.Must(template.New("pod").Parse(`---
 apiVersion: v1
 kind: Pod
 metadata: {name: {{.Name}}}
@@ -71,14 +73,20 @@ type status struct {
 func (c *cluster) create(p pod) string {
 	c.t.Helper()
 	var text strings.Builder
-	if err := podYAML.Execute(&text, struct {
-		pod
-		Image string
-	}{p, c.busybox()}); err != nil {
-		c.t.Fatal(err)
-	}
+	p.write(&text, c.t, c.busybox())
 	c.feed(text.String(), "create", "-f", "-")
 	return c.status(p.Name).Metadata.UID
+}
+
+// write writes a pod's manifest, as a document of YAML.
+func (p pod) write(w io.Writer, t *testing.T, image string) {
+	t.Helper()
+	if err := podYAML.Execute(w, struct {
+		pod
+		Image string
+	}{p, image}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (c *cluster) status(name string) status {
