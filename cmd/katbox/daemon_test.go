@@ -22,13 +22,8 @@ import (
 	"github.com/katbox/katbox/soak/testbed"
 )
 
-// hangs is after how long something hangs. KATBOX_TEST_HANGS sets it for slow machines.
-var hangs = func() time.Duration {
-	if hangs, err := time.ParseDuration(os.Getenv("KATBOX_TEST_HANGS")); err == nil {
-		return hangs
-	}
-	return time.Minute
-}()
+// hangs is after how long something hangs.
+var hangs = roottest.Hangs
 
 // asDaemon in the environment makes the test binary the daemon: the tests run
 // the real process, with the race detector in it.

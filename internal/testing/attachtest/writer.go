@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // writerVariable names the file that a writer's process writes.
@@ -213,12 +215,12 @@ func (w *Writer) Check(t testing.TB, path string) {
 	}
 }
 
-// Eventually waits for something for two minutes at most.
+// Eventually waits for something for two minutes at most, or longer on a slow machine; see [roottest.Hangs].
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * roottest.Hangs); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within two minutes: %s", what)
+			t.Fatalf("not within %v: %s", 2*roottest.Hangs, what)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/testing/attachtest"
+	"github.com/katbox/katbox/internal/testing/roottest"
 )
 
 // Of the array that the kernel plays.
@@ -195,11 +196,11 @@ func theHost(t *testing.T) {
 // until waits for something that the kernel or iscsid does by itself.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*roottest.Hangs)
 	defer cancel()
 	for !is() {
 		if ctx.Err() != nil {
-			t.Fatal("not within two minutes: ", what)
+			t.Fatalf("not within %v: %s", 2*roottest.Hangs, what)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
