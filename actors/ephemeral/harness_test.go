@@ -62,9 +62,10 @@ type testNode struct {
 	headroom float64
 	line     lifespan.Line
 	burst    lifespan.Burst
-	// minLifespan and maxRetained are those of the Config.
+	// minLifespan, maxRetained and perOwner are those of the Config.
 	minLifespan time.Duration
 	maxRetained func(namespace string) volume.Size
+	perOwner    func(namespace string) volume.PerOwner
 	table       fakeTable
 	// rebooted is what the records say at the next start.
 	rebooted bool
@@ -131,7 +132,7 @@ func (h *testNode) config() Config {
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line, Burst: h.burst}, PressureInterval: testInterval,
-		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained,
+		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained, PerOwner: h.perOwner,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published, Threads: h.threads,
 		AskOwner: h.askOwner, Lag: h.lag, Logs: h.logs, LogsLimit: h.logsLimit,
