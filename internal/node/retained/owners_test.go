@@ -74,7 +74,9 @@ func TestFirstAndLastStay(t *testing.T) {
 			r.Owner = volume.Owner{}
 		}), []string{"v1"}},
 		{"another owner", volume.PerOwner{Last: 1}, with(crashes(3), 0, func(r *volume.Record) { r.Owner.Name = "other" }), []string{"v1"}},
-		{"another kind", volume.PerOwner{Last: 1}, with(crashes(3), 0, func(r *volume.Record) { r.Owner.Kind = "Workflow" }), []string{"v1"}},
+		{"another kind", volume.PerOwner{Last: 1}, with(crashes(3), 0, func(r *volume.Record) {
+			r.Owner.Kind = "Workflow"
+		}), []string{"v1"}},
 		{"an earlier namespace", volume.PerOwner{Last: 1}, with(crashes(3), 0, func(r *volume.Record) { r.Owner.NamespaceUID = uids[1] }),
 			[]string{"v1"}},
 		{"two volumes of a pod", volume.PerOwner{First: 1, Last: 1}, []volume.Record{
@@ -109,7 +111,9 @@ func TestRepeatedAgainstModel(t *testing.T) {
 	may := map[string]volume.PerOwner{"a": {First: 1, Last: 2}, "b": {Last: 1}}
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		q := &Index{MinLifespan: time.Duration(seed%3) * time.Hour, PerOwner: func(namespace string) volume.PerOwner { return may[namespace] }}
+		q := &Index{
+			MinLifespan: time.Duration(seed%3) * time.Hour, PerOwner: func(namespace string) volume.PerOwner { return may[namespace] },
+		}
 		m, kept := newModel(q), map[volume.ID]bool{}
 		now := epoch.Add(6 * time.Hour)
 		for step := range 300 {

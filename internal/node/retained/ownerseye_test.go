@@ -126,7 +126,9 @@ func TestBrokenOrdersAreFound(t *testing.T) {
 		}},
 		{"takes pods' volumes for pods", func(r *volume.Record, _ *volume.PerOwner) { r.Pod += volume.PodUID(r.ID) }},
 		{"forgets pins", func(r *volume.Record, _ *volume.PerOwner) { r.Hold = volume.Hold{} }},
-		{"takes a CronJob's Jobs for owners", func(r *volume.Record, _ *volume.PerOwner) { r.Owner.Name = strings.ReplaceAll(r.Owner.Name, "-", ".") }},
+		{"takes a CronJob's Jobs for owners", func(r *volume.Record, _ *volume.PerOwner) {
+			r.Owner.Name = strings.ReplaceAll(r.Owner.Name, "-", ".")
+		}},
 		{"lets all stay", func(_ *volume.Record, may *volume.PerOwner) { *may = volume.PerOwner{} }},
 	} {
 		t.Run(is.name, func(t *testing.T) {
