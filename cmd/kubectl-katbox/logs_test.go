@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
+	"github.com/katbox/katbox/internal/model/podend"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/testing/clustertest"
 )
@@ -20,7 +21,7 @@ func printed(second int, tag, text string) string {
 }
 
 // trained is a cluster with the logs of two pods of a Job: one with a container, and a later one with a sidecar, restarts and
-// rotated files.
+// rotated files. Of the pod of another Job it is known how it ended.
 func trained(t *testing.T) *clustertest.Cluster {
 	t.Helper()
 	c := clustertest.New(t)
@@ -48,6 +49,16 @@ func trained(t *testing.T) *clustertest.Cluster {
 	_, files = n.Put(6, "ci", "train", "train-a", data)
 	put(files, "out.txt", "files of a\n")
 	n.Put(20, "ci", "quiet", "quiet-a")
+	_, dir = n.Put(2, "ci", "told", "told-a", logs, func(d *volume.Description) { d.Record.Outcome = volume.Failed })
+	write(t, filepath.Join(dir, "main/0.log"), printed(1, "F", "the \x1b]0;title\alast word"))
+	at := time.Date(2025, 11, 30, 12, 0, 0, 0, time.UTC)
+	write(t, filepath.Join(dir, "pod.json"), string(podend.Pod{Phase: "Failed", Reason: "Evicted", Message: "disk\x1b[2J",
+		Disruption: &podend.Disruption{Reason: "TerminationByKubelet"}, Containers: []podend.Container{
+			{Name: "prepare", Kind: podend.Init, State: podend.State{State: podend.Terminated, ExitCode: new(int32(0)), Reason: "Completed"}},
+			{Name: "main", Image: "busybox:1.37", Limits: map[string]string{"memory": "64Mi", "cpu": "1"}, Restarts: 2,
+				State: podend.State{State: podend.Terminated, ExitCode: new(int32(137)), Reason: "OOMKilled", Message: "one\ntwo\n",
+					Started: at, Finished: at.Add(time.Minute)},
+				Last: &podend.State{State: podend.Terminated, ExitCode: new(int32(1)), Reason: "Error"}}}}.Encode()))
 	return c
 }
 
@@ -114,4 +125,38 @@ func TestLogsAreNotMeant(t *testing.T) {
 	eve.wantOutput("files of b\n", "cat", "train-b:out.txt")
 	eve.wantOutput("files of a\n", "cat", "job/train:out.txt", "--last")
 	eve.wantOutput(printed(1, "F", "alone"), "cat", "train-b:main/0.log", "--volume", volume.LogsName)
+}
+
+// TestDescribe says how a pod ended, what is kept of it, and what it printed last; what is not known it says so.
+func TestDescribe(t *testing.T) {
+	c := trained(t)
+	eve := as(t, c, "eve")
+	code, stdout, stderr := eve.run("describe", "job/told")
+	if code != 0 {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	for _, part := range []string{"Pod:       told-a\n", "Outcome:   Failed\n", "Status:    Failed, Evicted, disk\ufffd[2J\n",
+		"Disrupted: TerminationByKubelet\n", "  prepare (init container): exit code 0, Completed\n",
+		"  main: exit code 137 (SIGKILL)", ", after 1m0s, OOMKilled\n      one\n      two\n",
+		"restarted 2 times, the time before: exit code 1, Error\n", "    limits cpu=1, memory=64Mi\n", "  katbox.logs",
+		"Last lines of \"main\":\n",
+		"last word\n", "\nMore:\n", " logs -n ci " + clustertest.Name("told-a", "n1", 2) + " --all-containers\n"} {
+		if !strings.Contains(stdout, part) {
+			t.Errorf("it has no %q:\n%s", part, stdout)
+		}
+	}
+	if strings.Contains(stdout, "\x1b") {
+		t.Errorf("it drives a terminal: %q", stdout)
+	}
+	_, stdout, stderr = eve.run("describe", "job/train")
+	if !strings.Contains(stderr, "Found 2 pods, using pod/train-a") || !strings.Contains(stdout, "Status:    not known") ||
+		!strings.Contains(stdout, "six\n") || !strings.Contains(stdout, " ls -n ci ") {
+		t.Errorf("%s\n%s", stderr, stdout)
+	}
+	if _, stdout, _ = eve.run("describe", "quiet-a"); !strings.Contains(stdout, "not known") || strings.Contains(stdout, "Last lines") {
+		t.Errorf("of a pod without logs: %s", stdout)
+	}
+	eve.wantFailure(verbs.CodeNoVolume, []string{"nothing of pod/other is kept"}, "describe", "other")
+	eve.wantFailure(verbs.CodeUsage, []string{"is a path"}, "describe", "train-a:main")
+	as(t, c, "vic").wantFailure(1, []string{"not read their files"}, "describe", "told-a")
 }

@@ -53,8 +53,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func program(called string) *cobra.Command {
 	name, conn := programName(called), newConnection()
 	all := []*cobra.Command{
-		listVerb(conn), lsVerb(conn), catVerb(conn), tailVerb(conn), logsVerb(conn), statVerb(conn), cpVerb(conn), pinVerb(conn), unpinVerb(conn),
-		releaseVerb(conn), rmVerb(conn), debugVerb(conn), uiVerb(conn), checkVerb(conn), completionVerb(), versionVerb(conn),
+		listVerb(conn), lsVerb(conn), catVerb(conn), tailVerb(conn), logsVerb(conn), describeVerb(conn), statVerb(conn), cpVerb(conn),
+		pinVerb(conn), unpinVerb(conn), releaseVerb(conn), rmVerb(conn), debugVerb(conn), uiVerb(conn), checkVerb(conn), completionVerb(),
+		versionVerb(conn),
 	}
 	for _, verb := range all {
 		verb.Long, verb.Example = strings.ReplaceAll(verb.Long, pluginName, name), strings.ReplaceAll(verb.Example, pluginName, name)

@@ -19,7 +19,6 @@ func statVerb(conn *connection) *cobra.Command {
 		Use:               "stat TARGET[:PATH]",
 		Short:             "describes a retained volume or a file in it",
 		Args:              verbs.Arguments(1, 1),
-		SuggestFor:        []string{"describe"},
 		ValidArgsFunction: conn.targets(pathsToo, 1),
 		Example: `  kubectl katbox stat nightly-29000000-x7k2p                  the volume: where it is, how large, until when
   kubectl katbox stat nightly-29000000-x7k2p:out/log.txt      a file: size, mode, owner, time

@@ -66,7 +66,7 @@ func (s *session) logsOf(ctx context.Context, t target) (last api.Volume, err er
 	case err != nil:
 		return last, err
 	case len(pods) == 0:
-		return last, verbs.NoVolume("no logs of %s are kept on this node: it keeps none (--logs=off), the pod printed nothing, "+
+		return last, verbs.NoVolume("no logs of %s are kept on this node: it keeps none (--logs=off) or had no room, the pod printed nothing, "+
 			"or they have expired", t)
 	case len(pods) > 1:
 		fmt.Fprintf(s.Stderr, "Found several pods of this name, using %s, which ended last\n", last.PodUID)
