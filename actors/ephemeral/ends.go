@@ -70,9 +70,10 @@ func (v *volumes) keepEnd(m *messages.KeepEnd) (done bool) {
 // keepEnd returns the operation that keeps the end of a pod with its logs.
 func (v *subject) keepEnd(m *messages.KeepEnd) *actors.Operation {
 	return v.change(operation{name: "keep end", origin: m.Route().Origin, asked: true, run: func(t *task) error {
-		if t.record == nil || !t.record.IsLogs() || t.record.Phase != volume.Retained {
+		end := t.ends.of(m.Pod) // it may be forgotten among too many
+		if end == nil || t.record == nil || !t.record.IsLogs() || t.record.Phase != volume.Retained {
 			return nil
 		}
-		return t.Scratch.WithData(t.record.Place(), func(fd int) error { return lastwords.KeepEnd(fd, t.ends.of(m.Pod)) })
+		return t.Scratch.WithData(t.record.Place(), func(fd int) error { return lastwords.KeepEnd(fd, end) })
 	}})
 }

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"syscall"
 
+	core "k8s.io/api/core/v1"
+
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/podend"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
@@ -56,7 +59,18 @@ func crashLogs() []crashOperation {
 			return s.met("after lastwords.copying.file/Renameat") >= 1 && s.met(afterEntry) >= 6
 		})
 	}
-	return []crashOperation{ends, again}
+	late := ends
+	late.name = "end of a pod that is told after its logs are kept"
+	late.do = func(s *scene) error {
+		events := make(chan []byte, 1)
+		s.tellPods(events)
+		if err := ends.do(s); err != nil {
+			return err
+		}
+		events <- podEnded(s.t, loggedPod, core.PodFailed)
+		return s.await("it is kept how the pod ended", func() bool { return s.met("after lastwords.KeepEnd/Renameat") >= 1 })
+	}
+	return []crashOperation{ends, again, late}
 }
 
 // addLogs makes the next start keep logs, of which the kubelet has some of a pod: those of a container that was restarted,
@@ -94,6 +108,11 @@ func checkLogs(s *scene) {
 	read := func(path string) (string, bool) {
 		text, err := os.ReadFile(filepath.Join(s.data(loggedPod, string(id)), path))
 		return string(text), err == nil
+	}
+	if end, ok := read(api.PodEnd); ok {
+		if _, err := podend.Decode([]byte(end)); err != nil {
+			s.t.Errorf("%s is %q: %v", api.PodEnd, end, err)
+		}
 	}
 	text, ok := read("main/1.log")
 	missing, said := read(api.MissingLogs)

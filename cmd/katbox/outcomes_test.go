@@ -62,7 +62,7 @@ func (d *daemon) tellPods(events <-chan []byte) {
 }
 
 // podEnded is a MODIFIED event about a pod with the volume scratch.
-func podEnded(t *testing.T, uid string, phase core.PodPhase) []byte {
+func podEnded(t testing.TB, uid string, phase core.PodPhase) []byte {
 	p := &core.Pod{Status: core.PodStatus{Phase: phase}, Spec: core.PodSpec{Volumes: []core.Volume{
 		{Name: "scratch", VolumeSource: core.VolumeSource{CSI: &core.CSIVolumeSource{Driver: "katbox.csi.paypal.com"}}},
 	}}}
