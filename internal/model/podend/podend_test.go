@@ -42,7 +42,8 @@ func TestBounds(t *testing.T) {
 		"message": func(p *Pod) { p.Message = long },
 		"all messages": func(p *Pod) {
 			for i := range 200 {
-				p.Containers = append(p.Containers, Container{Name: fmt.Sprint(i), State: State{Message: long, Reason: long}, Last: &State{Message: long}})
+				c := Container{Name: fmt.Sprint(i), State: State{Message: long, Reason: long}, Last: &State{Message: long}}
+				p.Containers = append(p.Containers, c)
 			}
 		},
 		"containers": func(p *Pod) {
