@@ -56,7 +56,7 @@ func (h *testNode) wantLoop(interrupted bool) {
 	var gone []volume.ID
 	for _, stone := range h.records.tombstones() {
 		gone = append(gone, stone.Record.ID)
-		if stone.Reason != volume.ForOwner && !(interrupted && stone.Reason == volume.Interrupted) {
+		if stone.Reason != volume.ForOwner && (!interrupted || stone.Reason != volume.Interrupted) {
 			h.t.Errorf("%s went with the reason %s", stone.Record.ID, stone.Reason)
 		}
 		if stone.Broken() {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -79,10 +80,7 @@ func TestWouldConvert(t *testing.T) {
 		"/api/v1/pods": podsOfTwoPages[1], "/api/v1/namespaces/ci": labelled,
 		"/api/v1/namespaces/katbox/configmaps/katbox-scratch": `{"data": {"preset.ray": "label ray.io/node-type\nmount /tmp/ray"}}`}
 	with := func(pairs ...string) map[string]string {
-		all := map[string]string{}
-		for path, object := range pods {
-			all[path] = object
-		}
+		all := maps.Clone(pods)
 		for i := 0; i < len(pairs); i += 2 {
 			if all[pairs[i]] = pairs[i+1]; pairs[i+1] == "" {
 				delete(all, pairs[i])

@@ -87,7 +87,12 @@ func (c *cluster) logsOfRestarts() {
 
 // rotatedLogs: what kubectl logs shows is the end of them.
 func (c *cluster) rotatedLogs() {
-	const script = `i=0; while [ $i -lt 12 ]; do awk -v i=$i 'BEGIN { for (n = 1; n <= 1000; n++) printf "%d %0100d\n", i, n }'; sleep 1; i=$((i+1)); done`
+	const script = `i=0
+while [ $i -lt 12 ]; do
+	awk -v i=$i 'BEGIN { for (n = 1; n <= 1000; n++) printf "%d %0100d\n", i, n }'
+	sleep 1
+	i=$((i+1))
+done`
 	uid := c.create(pod{Name: "talks", Scripts: []string{script}})
 	c.wantPhase("talks", "Succeeded")
 	files, err := filepath.Glob(filepath.Join(c.state, "podlogs", "default_talks_"+uid, "c0", "*"))

@@ -237,7 +237,8 @@ func (c optInCluster) noLabel() {
 	c.kubectl("label", "namespace", "ml", "katbox.io/scratch-")
 	c.wantConverted("", false)
 	before := strings.Fields(c.katbox("ls"))
-	c.feed(c.manifest("plain", "", fmt.Sprintf("nodeSelector: {kubernetes.io/hostname: %s},", c.nodeName(2)), "echo x >/work/log"), "create", "-f", "-")
+	there := fmt.Sprintf("nodeSelector: {kubernetes.io/hostname: %s},", c.nodeName(2))
+	c.feed(c.manifest("plain", "", there, "echo x >/work/log"), "create", "-f", "-")
 	c.wantPhase("plain", "Succeeded")
 	if converted, err := c.pod("plain").converted(); converted || err != nil {
 		c.t.Errorf("it is converted: %t, %v", converted, err)

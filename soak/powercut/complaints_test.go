@@ -12,7 +12,7 @@ func TestComplaints(t *testing.T) {
 {"level":"info","msg":"retained","podUID":"p","volumeID":"csi-2","reason":"adopted"}
 {"level":"info","msg":"retained","volumeID":"csi-3","reason":"abandoned"}
 {"level":"error","msg":"call failed","volumeID":"pvc-1","error":"volume pvc-1 is retained since 2026-01-01 00:00:00 UTC: its claim"}
-{"level":"error","logger":"local","msg":"not connected to the controller, trying again until it works","error":"begin TLS with the controller: slow"}
+{"level":"error","logger":"local","msg":"not connected to the controller, trying again until it works","error":"begin TLS: slow"}
 {"level":"error","msg":"a record about the controller is not connected to a volume","volumeID":"csi-4"}
 panic: oh
 

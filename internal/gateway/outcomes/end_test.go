@@ -46,7 +46,8 @@ func TestEndLeavesOutSecrets(t *testing.T) {
 	end, err := podend.Decode(how.End)
 	text, _ := json.Marshal(end)
 	const want = `{"namespace":"ci","name":"nightly","uid":"0e8dfcf5-8b1f-4a52-9c7b-2f8f9b0c1d2e","node":"node-1","restartPolicy":"Never",` +
-		`"phase":"Failed","reason":"Evicted","message":"disk","disruption":{"reason":"TerminationByKubelet","message":"pressure"},"containers":[` +
+		`"phase":"Failed","reason":"Evicted","message":"disk",` +
+		`"disruption":{"reason":"TerminationByKubelet","message":"pressure"},"containers":[` +
 		`{"name":"prepare","kind":"init","image":"busybox","limits":{"memory":"64Mi"}},` +
 		`{"name":"main","image":"busybox","limits":{"memory":"64Mi"},"restarts":2,"state":"terminated","exitCode":137,"reason":"OOMKilled",` +
 		`"message":"last word","last":{"state":"terminated","exitCode":1}},{"name":"debug","kind":"ephemeral"}]}`

@@ -20,8 +20,9 @@ const (
 // What a limit in bytes may be in the attribute sizeLimit: its form, the least and the most. Less is no use to a pod, and
 // more is taken for a slip of the hand.
 const (
-	QuantityForm          = `^[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i|[eE][0-9]{1,2})?$`
-	LeastBytes, MostBytes = "64Ki", "1Ei"
+	QuantityForm = `^[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i|[eE][0-9]{1,2})?$`
+	LeastBytes   = "64Ki"
+	MostBytes    = "1Ei"
 )
 
 // ModeForm is what the attribute mode may be: permissions in octal digits.

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// PathForm is what the path of a volume that is added has to be, in at most [MaxPath] characters: what the name of a
-	// volume can be made of.
+	// PathForm is what the path of a volume that is added has to be: what the name of a volume can be made of.
 	PathForm = `^(/[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
-	MaxPath  = 50
+	// MaxPath is how many characters it has at most.
+	MaxPath = 50
 	// AddedPrefix and the path, with dashes, are the name of the volume.
 	AddedPrefix = "katbox"
 )

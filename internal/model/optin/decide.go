@@ -2,6 +2,7 @@ package optin
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -127,10 +128,7 @@ func attributes(pod *Pod, namespaceAnnotations map[string]string) map[string]str
 }
 
 func with(asked map[string]string, pairs ...string) map[string]string {
-	all := map[string]string{}
-	for key, value := range asked {
-		all[key] = value
-	}
+	all := maps.Clone(asked)
 	for i := 0; i < len(pairs); i += 2 {
 		all[pairs[i]] = pairs[i+1]
 	}

@@ -20,9 +20,10 @@ const (
 	// Topology is the label of the nodes that a daemon has registered on.
 	Topology = "topology.katbox.csi/node"
 
-	// Policy is the name of the policy and of its ConfigMap, which is in the namespace Home.
+	// Policy is the name of the policy and of its ConfigMap.
 	Policy = "katbox-scratch"
-	Home   = "katbox"
+	// Home is the namespace of that ConfigMap.
+	Home = "katbox"
 )
 
 // Attributes are those that annotations may set, sorted.

@@ -1,4 +1,4 @@
-package page
+package main
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 // TestPageSaysReasonsAsPluginDoes: the page and kubectl katbox list --gone say in the same words why a volume is gone.
 func TestPageSaysReasonsAsPluginDoes(t *testing.T) {
-	facts, err := os.ReadFile("facts.js")
+	facts, err := os.ReadFile("../../internal/plugin/web/page/facts.js")
 	if err != nil {
 		t.Fatal(err)
 	}
