@@ -92,7 +92,8 @@ func TestLogsTakeNoRight(t *testing.T) {
 				}
 				continue
 			}
-			set, before := one[*appsv1.DaemonSet](t, []*unstructured.Unstructured{object}), one[*appsv1.DaemonSet](t, []*unstructured.Unstructured{off[key]})
+			set := one[*appsv1.DaemonSet](t, []*unstructured.Unstructured{object})
+			before := one[*appsv1.DaemonSet](t, []*unstructured.Unstructured{off[key]})
 			flags, mounts, volumes := logsOf(set)
 			if !slices.Equal(flags, c.flags) || len(mounts) != 1 || len(volumes) != 1 || mounts[0].MountPath != c.dir || !mounts[0].ReadOnly ||
 				volumes[0].HostPath.Path != c.dir || *volumes[0].HostPath.Type != corev1.HostPathDirectory {

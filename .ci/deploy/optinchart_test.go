@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -36,9 +37,7 @@ func TestOptInByVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, object := range byName(split(t, content)) {
-				want[name] = object
-			}
+			maps.Copy(want, byName(split(t, content)))
 		}
 		if len(got) != len(want) || len(want) != 4 {
 			t.Errorf("%s: %d objects, and the component has %d", tt.version, len(got), len(want))
