@@ -28,6 +28,7 @@ import (
 	scheme "k8s.io/kubernetes/pkg/api/legacyscheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/optin"
 )
 
@@ -150,7 +151,7 @@ func applied(pod *corev1.Pod, d optin.Decision) *corev1.Pod {
 	pod = pod.DeepCopy()
 	scratch := func(name string, attributes map[string]string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
-			Driver: optin.Driver, VolumeAttributes: attributes}}}
+			Driver: api.DriverName, VolumeAttributes: attributes}}}
 	}
 	for i, f := range d.Volumes {
 		if f.Because == "" {
@@ -171,7 +172,7 @@ func applied(pod *corev1.Pod, d optin.Decision) *corev1.Pod {
 }
 
 func requireNode(spec *corev1.PodSpec) {
-	here := corev1.NodeSelectorRequirement{Key: optin.Topology, Operator: corev1.NodeSelectorOpExists}
+	here := corev1.NodeSelectorRequirement{Key: api.Topology, Operator: corev1.NodeSelectorOpExists}
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/diff"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/optin"
 )
 
@@ -67,7 +68,7 @@ func TestOptInOfOtherNames(t *testing.T) {
 		t.Errorf("pods in these namespaces are left alone: %v", named.Values)
 	}
 	text := asYAML(t, policy)
-	if strings.Contains(text, optin.Driver) || !strings.Contains(text, "scratch.csi.example.com") {
+	if strings.Contains(text, api.DriverName) || !strings.Contains(text, "scratch.csi.example.com") {
 		t.Errorf("another driver:\n%s", text)
 	}
 	for _, o := range objects {

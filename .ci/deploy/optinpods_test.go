@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/optin"
 )
 
@@ -71,7 +72,7 @@ func randomAffinity(r *rand.Rand, spec *corev1.PodSpec) {
 	zone := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
 	os := corev1.NodeSelectorRequirement{Key: "kubernetes.io/os", Operator: corev1.NodeSelectorOpIn,
 		Values: []string{pick(r, "linux", "windows")}}
-	here := corev1.NodeSelectorRequirement{Key: optin.Topology, Operator: corev1.NodeSelectorOpExists}
+	here := corev1.NodeSelectorRequirement{Key: api.Topology, Operator: corev1.NodeSelectorOpExists}
 	spec.Affinity = &corev1.Affinity{}
 	if r.IntN(4) == 0 {
 		return
@@ -97,7 +98,7 @@ func randomVolume(r *rand.Rand, name string) corev1.Volume {
 	case 0:
 		v.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}
 	case 1:
-		v.CSI = &corev1.CSIVolumeSource{Driver: optin.Driver}
+		v.CSI = &corev1.CSIVolumeSource{Driver: api.DriverName}
 	default:
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{Medium: pick(r, "", "", "", corev1.StorageMediumMemory)}
 		if r.IntN(3) == 0 {

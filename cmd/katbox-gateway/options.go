@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/lib/program"
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 const (
@@ -82,7 +83,7 @@ func (o *options) flags() *pflag.FlagSet {
 		"watch: it watches the pods of the cluster that end, and tells their nodes how; off: nodes learn that elsewhere, or not at all")
 	flags.BoolVar(&o.podEvents, "pod-events", true,
 		"write an event on each pod that failed, which says how to see its files; for --outcomes watch")
-	flags.StringVar(&o.driverName, "driver-name", "katbox.csi.paypal.com", "name of the CSI driver whose volumes these events are about")
+	flags.StringVar(&o.driverName, "driver-name", api.DriverName, "name of the CSI driver whose volumes these events are about")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second,
 		"how long it still answers after a signal, while it is not ready: so long the API server may still ask it")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the API server; empty in a pod")

@@ -19,6 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/lib/program"
 	"github.com/katbox/katbox/internal/lib/socket"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/lifespan"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -117,7 +118,7 @@ func (o *options) flags() *pflag.FlagSet {
 		"the kubelet's directory plugins_registry, where the driver registers itself; empty if a sidecar registers it")
 	flags.StringVar(&o.kubeletPath, "kubelet-registration-path", "",
 		"path of the CSI socket as the kubelet sees it; empty if it is the one of --endpoint")
-	flags.StringVar(&o.driverName, "drivername", "katbox.csi.paypal.com", "name of the driver, as in its CSIDriver object")
+	flags.StringVar(&o.driverName, "drivername", api.DriverName, "name of the driver, as in its CSIDriver object")
 	flags.StringVar(&o.nodeID, "nodeid", "", "name of this node in the cluster (required)")
 	flags.StringVar(&o.workdir, "workdir", "/csi-data-dir", "working directory: data directories and records")
 	flags.StringVar(&o.workdirOnNode, "workdir-on-node", "",

@@ -43,7 +43,7 @@ func (o *debugOptions) define(flags *pflag.FlagSet) {
 	flags.StringVar(&o.user, "run-as", "", "UID or UID:GID of the pod; else that of the files at the top of the volume")
 	flags.StringVar(&o.length, "for", "1h", "how long the pod runs at most")
 	flags.StringVar(&o.wait, "wait", "2m", "how long to wait for the pod to run")
-	flags.StringVar(&o.driver, "driver", "katbox.csi.paypal.com",
+	flags.StringVar(&o.driver, "driver", api.DriverName,
 		"name of the CSI driver, if the cluster's Katbox has another one (--drivername)")
 	flags.StringVar(&o.dryRun, "dry-run", "none", "client: show the pod and make none")
 	flags.StringVarP(&o.output, "output", "o", "yaml", "with --dry-run=client: yaml or json")

@@ -129,7 +129,7 @@ func (w *wouldConvert) show(ctx context.Context, p *optin.Pod) error {
 	lines := 0
 	for i, f := range d.Volumes {
 		switch v := &p.Spec.Volumes[i]; {
-		case v.CSI == optin.Driver:
+		case v.CSI == api.DriverName:
 			w.line("leaves", p, f.Name, "is a Katbox volume"+asked(v.Attributes))
 		case !v.IsEmptyDir:
 			continue

@@ -159,10 +159,10 @@ const (
 		`k == 'mode' ? string(v.emptyDir.mode / 512) + string(v.emptyDir.mode / 64 % 8) + string(v.emptyDir.mode / 8 % 8) + ` +
 		`string(v.emptyDir.mode % 8) : variables.asked[k]})`
 	convert = `variables.volumes.transformList(i, v, v.name in variables.chosen && has(v.emptyDir), JSONPatch{op: 'replace', ` +
-		`path: '/spec/volumes/' + string(i), value: {'name': dyn(v.name), 'csi': dyn({'driver': dyn('` + optin.Driver + `'), ` +
+		`path: '/spec/volumes/' + string(i), value: {'name': dyn(v.name), 'csi': dyn({'driver': dyn('` + api.DriverName + `'), ` +
 		`'volumeAttributes': dyn(` + attributesCEL + `)})}})`
 
-	newVolume = `{'name': dyn('` + optin.AddedPrefix + `' + p.replace('/', '-')), 'csi': dyn({'driver': dyn('` + optin.Driver + `'), ` +
+	newVolume = `{'name': dyn('` + optin.AddedPrefix + `' + p.replace('/', '-')), 'csi': dyn({'driver': dyn('` + api.DriverName + `'), ` +
 		`'volumeAttributes': dyn((['` + api.KeyConverted + `', 'mode'] + variables.asked.map(k, k)).transformMapEntry(j, k, ` +
 		`{k: k == '` + api.KeyConverted + `' ? '` + api.Converted + `' : k == 'mode' ? '` + optin.AddedMode + `' : variables.asked[k]}))})}`
 	add = `variables.added.map(p, has(object.spec.volumes) ? ` +
@@ -176,7 +176,7 @@ const (
 		`JSONPatch{op: 'add', path: '/spec/containers/' + string(i) + '/volumeMounts/-', value: ` + mounted + `} : ` +
 		`JSONPatch{op: 'add', path: '/spec/containers/' + string(i) + '/volumeMounts', value: [` + mounted + `]}))`
 
-	required = `{'key': '` + optin.Topology + `', 'operator': 'Exists'}`
+	required = `{'key': '` + api.Topology + `', 'operator': 'Exists'}`
 	terms    = `{'nodeSelectorTerms': [{'matchExpressions': [` + required + `]}]}`
 	// One term has to hold, so each gets the condition. One without any matches no node, and would then match some.
 	affinity = `(!variables.required ? [] : ` +
@@ -188,7 +188,7 @@ const (
 		`[JSONPatch{op: 'add', path: '/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution', value: ` + terms + `}] : ` +
 		`object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms.transformList(i, t, ` +
 		`(has(t.matchExpressions) || has(t.matchFields)) && ` +
-		`!t.?matchExpressions.orValue([]).exists(e, e.key == '` + optin.Topology + `' && e.operator == 'Exists'), ` +
+		`!t.?matchExpressions.orValue([]).exists(e, e.key == '` + api.Topology + `' && e.operator == 'Exists'), ` +
 		`has(t.matchExpressions) ? JSONPatch{op: 'add', path: ` + term + ` + '/-', value: ` + required + `} : ` +
 		`JSONPatch{op: 'add', path: ` + term + `, value: [` + required + `]}))`
 	term = `'/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/' + string(i) + '/matchExpressions'`

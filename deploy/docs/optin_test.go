@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/optin"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestOptInPageHasTheTable(t *testing.T) {
 	page := read(t, "deploy/docs/optin.md")
 	label := "`" + optin.Label + "="
-	want := []string{optin.Topology, optin.VolumesAnnotation, label + optin.Keep + "`", label + optin.Drop + "`"}
+	want := []string{api.Topology, optin.VolumesAnnotation, label + optin.Keep + "`", label + optin.Drop + "`"}
 	for _, key := range optin.Attributes {
 		want = append(want, "`"+optin.AttributePrefix+key+"`")
 	}
@@ -102,7 +103,7 @@ func TestKyvernoSampleLeavesTheSameNames(t *testing.T) {
 	}
 	for _, each := range rule.Mutate.ForEach {
 		csi := each.PatchStrategicMerge.Spec.Volumes[0].CSI
-		if csi.Driver != optin.Driver || csi.VolumeAttributes["converted"] != "true" {
+		if csi.Driver != api.DriverName || csi.VolumeAttributes["converted"] != "true" {
 			t.Errorf("%s becomes %+v", each.List, csi)
 		}
 		for _, name := range []string{

@@ -24,6 +24,3 @@ const (
 	LeastBytes   = "64Ki"
 	MostBytes    = "1Ei"
 )
-
-// ModeForm is what the attribute mode may be: permissions in octal digits.
-const ModeForm = `^(0?([1-7][0-7]{2}|0[1-7][0-7]|00[1-7])|1[0-7]{3})$`

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// PathForm is what the path of a volume that is added has to be: what the name of a volume can be made of.
+	// PathForm is the form of the path of a volume that is added: with dashes for its slashes it is part of the volume's name.
 	PathForm = `^(/[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
 	// MaxPath is how many characters it has at most.
 	MaxPath = 50

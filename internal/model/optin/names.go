@@ -15,11 +15,6 @@ const (
 	// volume that is converted. That of the pod counts.
 	AttributePrefix = "katbox.io/"
 
-	// Driver is the name of the CSI driver.
-	Driver = "katbox.csi.paypal.com"
-	// Topology is the label of the nodes that a daemon has registered on.
-	Topology = "topology.katbox.csi/node"
-
 	// Policy is the name of the policy and of its ConfigMap.
 	Policy = "katbox-scratch"
 	// Home is the namespace of that ConfigMap.

@@ -50,7 +50,7 @@ var Presets = []Preset{
 const (
 	// PresetPrefix begins the keys of presets.
 	PresetPrefix = "preset."
-	// AffinityKey is Required or None: whether a pod with a converted volume needs a node with the label Topology.
+	// AffinityKey is Required or None: whether a pod with a converted volume needs a node with the label [api.Topology].
 	AffinityKey      = "nodeAffinity"
 	AffinityRequired = "Required"
 	AffinityNone     = "None"

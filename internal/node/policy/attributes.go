@@ -79,7 +79,7 @@ var Attributes = []*Attribute{
 		read: func(to *asked, value string) bool { to.noLogs = value == "false"; return true },
 	},
 	{
-		Key: "mode", Form: api.ModeForm,
+		Key: "mode", Form: `^(0?([1-7][0-7]{2}|0[1-7][0-7]|00[1-7])|1[0-7]{3})$`,
 		Means: "permissions in octal digits, without setuid and setgid, such as 0770 or 1777",
 		read: func(to *asked, value string) bool {
 			mode, err := strconv.ParseUint(value, 8, 32)

@@ -6,10 +6,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/katbox/katbox/internal/lib/edge"
+	"github.com/katbox/katbox/internal/model/api"
 )
-
-// topologyKey is the segment that ties a volume to its node.
-const topologyKey = "topology.katbox.csi/node"
 
 // NodePublishVolume makes the volume's data directory and mounts it at the target path.
 func (d *Driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
@@ -53,7 +51,7 @@ func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.Nod
 	return &csi.NodeGetInfoResponse{
 		NodeId:             d.cfg.NodeID,
 		MaxVolumesPerNode:  d.cfg.MaxVolumes,
-		AccessibleTopology: &csi.Topology{Segments: map[string]string{topologyKey: d.cfg.NodeID}},
+		AccessibleTopology: &csi.Topology{Segments: map[string]string{api.Topology: d.cfg.NodeID}},
 	}, nil
 }
 
