@@ -247,7 +247,7 @@ func (x *Index) add(id volume.ID, pod volume.PodUID) *entry {
 		x.groups, x.fates, x.holds = pool[group]{}, pool[fate]{}, pool[holdTexts]{}
 		x.classes, x.postponed = classes{}, order{place: (*entry).classPlace, before: sooner}
 		x.lists, x.namespaces = map[space]*list{}, map[string]*namespace{}
-		x.tenants.limited = x.MaxRetained != nil
+		x.tenants.limited, x.owners.limited = x.MaxRetained != nil, x.PerOwner != nil
 	}
 	e := newEntry(id, pod)
 	if key, ok := digitsOf(id); ok {
@@ -279,9 +279,7 @@ func (x *Index) enter(e *entry) {
 		x.addSize(e)
 		x.list(e)
 		x.tenants.join(e)
-		if x.PerOwner != nil {
-			x.owners.join(e)
-		}
+		x.owners.join(e)
 	}
 	x.settle(e)
 }
@@ -293,9 +291,7 @@ func (x *Index) leave(e *entry) {
 		x.dropSize(e)
 		x.unlist(e)
 		x.tenants.part(e)
-		if x.PerOwner != nil {
-			x.owners.part(e)
-		}
+		x.owners.part(e)
 	}
 }
 
@@ -308,9 +304,7 @@ func (x *Index) settle(e *entry) {
 	default:
 		x.classes.push(e)
 		x.tenants.enter(e)
-		if x.PerOwner != nil && e.isListed() {
-			x.owners.enter(e)
-		}
+		x.owners.enter(e)
 	}
 }
 
@@ -322,9 +316,7 @@ func (x *Index) rise(e *entry) {
 	default:
 		x.classes.remove(e)
 		x.tenants.leave(e)
-		if x.PerOwner != nil && e.isListed() {
-			x.owners.leave(e)
-		}
+		x.owners.leave(e)
 	}
 }
 

@@ -17,6 +17,8 @@ const recheckedOwners = 5000
 // enough. A cluster may have an owner for each pod, so there is nothing for each owner: its volumes stand side by side. The
 // zero owners is empty and ready to use.
 type owners struct {
+	// limited: not all volumes of each owner stay. Otherwise nothing is kept here.
+	limited bool
 	// listed has the volumes of repeated pods, free those of them that may go because there are enough: by owner, and then in
 	// the order in which they were unpublished.
 	listed, free sorted
@@ -103,28 +105,37 @@ func (e *entry) podKey() podKey {
 
 // join adds a volume that is listed, part takes it out.
 func (o *owners) join(e *entry) {
-	if key, ok := e.ownerKey(); ok {
+	if key, ok := o.keyOf(e); ok {
 		o.insert(&o.listed, &key, e)
 	}
 }
 
 func (o *owners) part(e *entry) {
-	if key, ok := e.ownerKey(); ok {
+	if key, ok := o.keyOf(e); ok {
 		o.listed.remove(place(&o.listed, &key, e))
 	}
 }
 
-// enter adds a listed volume that is at rest, leave takes it out. A pinned one does not go because there are enough.
+// enter adds a volume that is at rest, leave takes it out. One that is pinned or not listed does not go because there are
+// enough.
 func (o *owners) enter(e *entry) {
-	if key, ok := e.ownerKey(); ok && e.class().tier <= other {
+	if key, ok := o.keyOf(e); ok && e.class().tier <= other {
 		o.insert(&o.free, &key, e)
 	}
 }
 
 func (o *owners) leave(e *entry) {
-	if key, ok := e.ownerKey(); ok && e.class().tier <= other {
+	if key, ok := o.keyOf(e); ok && e.class().tier <= other {
 		o.free.remove(place(&o.free, &key, e))
 	}
+}
+
+// keyOf returns the key of a volume that counts: one that is listed, where not all stay.
+func (o *owners) keyOf(e *entry) (k ownerKey, ok bool) {
+	if !o.limited || !e.isListed() {
+		return k, false
+	}
+	return e.ownerKey()
 }
 
 // insert adds an entry, and lets the next surplus look at its owner if there are others of it.
