@@ -107,12 +107,7 @@ func (p *promises) maxRetained() func(namespace string) volume.Size {
 	if p.path == "" {
 		return nil // no flag limits it
 	}
-	return func(namespace string) volume.Size {
-		if good := p.good.Load(); good != nil {
-			return good.MaxRetained(namespace)
-		}
-		return volume.Size{}
-	}
+	return ofGood(p, (*policy.Policy).MaxRetained)
 }
 
 // perOwner returns what says of how many pods of an owner the volumes stay; nil if it is always all. While the policy file
@@ -121,11 +116,16 @@ func (p *promises) perOwner() func(namespace string) volume.PerOwner {
 	if p.path == "" && p.flags.PerOwner == (volume.PerOwner{}) {
 		return nil
 	}
-	return func(namespace string) volume.PerOwner {
+	return ofGood(p, (*policy.Policy).PerOwner)
+}
+
+// ofGood returns what asks the last good policy about a namespace, and returns the zero value while there was none.
+func ofGood[T any](p *promises, about func(*policy.Policy, string) T) func(namespace string) T {
+	return func(namespace string) (is T) {
 		if good := p.good.Load(); good != nil {
-			return good.PerOwner(namespace)
+			is = about(good, namespace)
 		}
-		return volume.PerOwner{}
+		return is
 	}
 }
 
