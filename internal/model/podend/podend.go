@@ -2,7 +2,7 @@
 // It is an allowlist. Annotations, arguments, environment variables and commands are none of it: they hold secrets, and the
 // annotation last-applied-configuration holds the whole spec.
 //
-// What is in it was chosen by whoever made the pod, and by its containers. [Pod.Encode] bounds it and takes out what drives a
+// Its texts come from the creator of the pod and from its containers. [Pod.Encode] bounds it and takes out what drives a
 // terminal; [Decode] does the same with what another program has encoded.
 package podend
 
@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -194,7 +195,8 @@ func (b *bounds) resources(all map[string]string) map[string]string {
 		return nil
 	}
 	kept := make(map[string]string, len(all))
-	for name, amount := range all {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		amount := all[name]
 		b.text(&name, mostName)
 		b.text(&amount, mostName)
 		if len(kept) == mostResources {
