@@ -42,30 +42,23 @@ func describeVerb(conn *connection) *cobra.Command {
 // podOf returns the volumes that are kept of the pod that a target means, or of the one that ended last. incomplete: nodes
 // did not answer.
 func (s *session) podOf(ctx context.Context, t target, selector string) (kept []resource.RetainedVolume, incomplete bool, err error) {
-	query := t.query(s.namespace, selector)
+	var one resource.RetainedVolume
 	if t.volume != "" {
-		v, err := (&choice{}).one(ctx, s, t)
-		if err != nil {
-			return nil, false, err
+		if one, err = (&choice{}).one(ctx, s, t); err == nil && one.Spec.PodUID == "" {
+			err = verbs.WrongUsage("%s is no volume of a pod: see %s stat", t, s.Program)
 		}
-		if v.Spec.PodUID == "" {
-			return nil, false, verbs.WrongUsage("%s is no volume of a pod: see %s stat", t, s.Program)
-		}
-		query = cluster.Query{Namespace: v.Namespace, FieldSelector: equals(fieldPodUID, v.Spec.PodUID)}
+	} else {
+		isOfPod := func(v *resource.RetainedVolume) bool { return v.Spec.PodUID != "" }
+		one, incomplete, err = s.ofLastPod(ctx, t.query(s.namespace, selector), isOfPod)
 	}
-	pods := map[string]bool{}
-	incomplete, err = s.eachPage(ctx, query, func(page cluster.Page) error {
-		for _, v := range page.Items {
-			if v.Spec.PodUID == "" {
-				continue
-			}
-			if len(kept) == 0 || v.Spec.PodUID == kept[0].Spec.PodUID {
-				kept = append(kept, v)
-			}
-			pods[v.Spec.PodUID] = true
-		}
-		return nil
-	})
+	if err == nil && one.Name != "" {
+		var lacking bool
+		lacking, err = s.eachPage(ctx, ofPod(&one), func(page cluster.Page) error {
+			kept = append(kept, page.Items...)
+			return nil
+		})
+		incomplete = incomplete || lacking
+	}
 	switch {
 	case err != nil:
 		return nil, false, err
@@ -74,8 +67,6 @@ func (s *session) podOf(ctx context.Context, t target, selector string) (kept []
 	case len(kept) == 0:
 		return nil, false, verbs.NoVolume("nothing of %s is kept; see %s list --gone. If the pod still exists, see kubectl describe",
 			t, s.Program)
-	case len(pods) > 1:
-		fmt.Fprintf(s.Stderr, "Found %d pods, using pod/%s, which ended last\n", len(pods), kept[0].Spec.PodName)
 	}
 	return kept, incomplete, nil
 }

@@ -52,17 +52,34 @@ func (c *choice) logs(ctx context.Context, s *session, t target) (resource.Retai
 		if err != nil || v.Spec.VolumeName == volume.LogsName {
 			return v, err
 		}
-		query = cluster.Query{Namespace: v.Namespace, FieldSelector: equals(fieldPodUID, v.Spec.PodUID)}
+		query = ofPod(&v)
 	}
-	var last resource.RetainedVolume
+	last, incomplete, err := s.ofLastPod(ctx, query, func(v *resource.RetainedVolume) bool { return v.Spec.VolumeName == c.volume })
+	switch {
+	case err != nil:
+		return last, err
+	case last.Name == "" && incomplete:
+		return last, fmt.Errorf("no logs of %s are kept on the nodes that answered; some did not: try again later", t)
+	case last.Name == "":
+		return last, verbs.NoVolume("no logs of %s are kept: its node keeps none (--logs=off) or had no room, it printed nothing, or they have "+
+			"expired; see %s list %s. If the pod still exists, read them with kubectl logs", t, s.Program, t)
+	}
+	return last, nil
+}
+
+// ofLastPod returns the first volume that is meant, which is of the pod that ended last; one without a name if there is none.
+// It says if others are of other pods. incomplete: nodes did not answer.
+func (s *session) ofLastPod(ctx context.Context, query cluster.Query, isMeant func(*resource.RetainedVolume) bool,
+) (last resource.RetainedVolume, incomplete bool, err error) {
 	pods := map[string]bool{}
-	incomplete, err := s.eachPage(ctx, query, func(page cluster.Page) error {
-		for _, v := range page.Items {
-			if v.Spec.VolumeName != c.volume {
+	incomplete, err = s.eachPage(ctx, query, func(page cluster.Page) error {
+		for i := range page.Items {
+			v := &page.Items[i]
+			if !isMeant(v) {
 				continue
 			}
 			if len(pods) == 0 {
-				last = v
+				last = *v
 			}
 			if pods[v.Spec.PodUID] = true; len(pods) > mostMatches {
 				return cluster.ErrEnough
@@ -70,20 +87,17 @@ func (c *choice) logs(ctx context.Context, s *session, t target) (resource.Retai
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
-		return last, err
-	case len(pods) == 0 && incomplete:
-		return last, fmt.Errorf("no logs of %s are kept on the nodes that answered; some did not: try again later", t)
-	case len(pods) == 0:
-		return last, verbs.NoVolume("no logs of %s are kept: its node keeps none (--logs=off) or had no room, it printed nothing, or they have "+
-			"expired; see %s list %s. If the pod still exists, read them with kubectl logs", t, s.Program, t)
-	case len(pods) > 1:
+	if err == nil && len(pods) > 1 {
 		count := fmt.Sprint(len(pods))
 		if len(pods) > mostMatches {
 			count = fmt.Sprintf("more than %d", mostMatches)
 		}
 		fmt.Fprintf(s.Stderr, "Found %s pods, using pod/%s, which ended last\n", count, last.Spec.PodName)
 	}
-	return last, nil
+	return last, incomplete, err
+}
+
+// ofPod selects the volumes of the pod that has one.
+func ofPod(v *resource.RetainedVolume) cluster.Query {
+	return cluster.Query{Namespace: v.Namespace, FieldSelector: equals(fieldPodUID, v.Spec.PodUID)}
 }
