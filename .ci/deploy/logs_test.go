@@ -119,7 +119,7 @@ func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRes
 	return c.Resource(version.WithResource(strings.ToLower(kind) + "s")), kind != "Namespace", err
 }
 
-// TestWhenTheChartKeepsLogs: a new installation does, and an upgrade does only if somebody has turned it on.
+// TestWhenTheChartKeepsLogs: a new installation does, and an upgrade does where they were kept before.
 func TestWhenTheChartKeepsLogs(t *testing.T) {
 	chart, err := loader.Load(chart)
 	if err != nil {

@@ -24,17 +24,10 @@ func TestChart(t *testing.T) {
 		t.Skip("the cluster has no network for pods: \"make e2e SUITE=chart\" runs this")
 	}
 	c := newCluster(t)
-	name, tag, _ := strings.Cut(c.image, ":")
-	values := fmt.Sprintf(`
-kubeletDir: %q
-workdir: {hostPath: %q}
-image: {repository: %q, tag: %q}
+	values := c.values() + `
 headroom: 0.01
-kubeletLine: 1%%,1%%
-hostNetwork: true
-httpPort: %s
 maxUnavailable: 1
-`, c.kubeletDir(), c.workdir(), name, tag, port)
+`
 	c.helm(values, "install", "katbox", charts.before, "--values", "-", "--create-namespace")
 	c.rolledOut()
 	uid := c.succeeds(pod{Name: "ended", Scripts: []string{"echo kept > /scratch/file"}})
@@ -72,6 +65,19 @@ maxUnavailable: 1
 	c.wantNoMounts()
 	c.helm("", "uninstall", "katbox")
 	c.helmTestFails()
+}
+
+// values are those of the chart for this node and the image that was built.
+func (c *cluster) values() string {
+	name, tag, _ := strings.Cut(c.image, ":")
+	return fmt.Sprintf(`
+kubeletDir: %q
+workdir: {hostPath: %q}
+image: {repository: %q, tag: %q}
+kubeletLine: 1%%,1%%
+hostNetwork: true
+httpPort: %s
+`, c.kubeletDir(), c.workdir(), name, tag, port)
 }
 
 // helm runs helm, which has to succeed, and waits for what it changes.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// lostOf is how many of so many pods that are deleted while they run may lose what they said last: their containers may be
-// gone before anybody is asked to unmount anything.
+// Of deletedPods that are deleted while they run, lostOf may lose their last word: the kubelet may remove a container's log
+// before it unpublishes the volume.
 const lostOf, deletedPods = 5, 1000
 
 // TestLogs: what the containers of pods said is read after the pods are gone, as kubectl logs had it.
@@ -22,16 +22,7 @@ func TestLogs(t *testing.T) {
 		t.Skip("the cluster is another: \"make e2e SUITE=logs\" runs this")
 	}
 	c := newCluster(t)
-	name, tag, _ := strings.Cut(c.image, ":")
-	c.helm(fmt.Sprintf(`
-kubeletDir: %q
-workdir: {hostPath: %q}
-image: {repository: %q, tag: %q}
-kubeletLine: 1%%,1%%
-hostNetwork: true
-httpPort: %s
-logs: {enabled: true, dir: %q}
-`, c.kubeletDir(), c.workdir(), name, tag, port, filepath.Join(c.state, "podlogs")),
+	c.helm(c.values()+fmt.Sprintf("logs: {enabled: true, dir: %q}\n", filepath.Join(c.state, "podlogs")),
 		"install", "katbox", charts.now, "--values", "-", "--create-namespace")
 	c.rolledOut()
 	for _, test := range []struct {
@@ -216,7 +207,7 @@ func (c *cluster) logsOff() {
 	if mounts := c.kubectl("-n", namespace, "get", "daemonset", "katbox", "-o", "yaml"); strings.Contains(mounts, "podlogs") {
 		c.t.Errorf("the DaemonSet still has the directory:\n%s", mounts)
 	}
-	uid := c.create(pod{Name: "silent", Scripts: []string{"echo nobody keeps this"}})
+	uid := c.create(pod{Name: "silent", Scripts: []string{"echo not kept"}})
 	c.wantPhase("silent", "Succeeded")
 	c.end("silent")
 	c.wantNoMounts()

@@ -37,18 +37,8 @@ func TestOptIn(t *testing.T) {
 	}
 	c := optInCluster{newCluster(t)}
 	c.kubectl("label", "node", c.nodeName(1), "disk=scratch")
-	name, tag, _ := strings.Cut(c.image, ":")
 	began := time.Now()
-	c.helm(fmt.Sprintf(`
-kubeletDir: %q
-workdir: {hostPath: %q}
-image: {repository: %q, tag: %q}
-kubeletLine: 1%%,1%%
-hostNetwork: true
-httpPort: %s
-nodeSelector: {disk: scratch}
-optIn: {enabled: true}
-`, c.kubeletDir(), c.workdir(), name, tag, port), "install", "katbox", charts.now, "--values", "-", "--create-namespace")
+	c.helm(c.values()+"nodeSelector: {disk: scratch}\noptIn: {enabled: true}\n", "install", "katbox", charts.now, "--values", "-", "--create-namespace")
 	c.rolledOut()
 	c.cluster = c.inNamespace("ml")
 	c.kubectl("label", "namespace", "ml", "katbox.io/scratch=keep")

@@ -24,7 +24,7 @@ const needsRights = "run it as root with CAP_SYS_ADMIN, or allow user namespaces
 // Enter moves this program into a mount namespace of its own: it runs it again there, with the same arguments, and
 // inside is true in that process alone. The other one waits for it, and then the error is its exit code, a
 // [launch.Exit], if that is not 0. Mounts made inside never show on the host, and the kernel takes them away with the
-// last process in the namespace. Whoever is not root becomes root of a new user namespace.
+// last process in the namespace. A user other than root becomes root of a new user namespace.
 //
 // SIGINT, SIGTERM and SIGHUP are passed on; when this process dies, so does the other. Another error says that there was
 // no namespace to be had, or that the other process was killed by a signal.
