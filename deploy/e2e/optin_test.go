@@ -38,7 +38,8 @@ func TestOptIn(t *testing.T) {
 	c := optInCluster{newCluster(t)}
 	c.kubectl("label", "node", c.nodeName(1), "disk=scratch")
 	began := time.Now()
-	c.helm(c.values()+"nodeSelector: {disk: scratch}\noptIn: {enabled: true}\n", "install", "katbox", charts.now, "--values", "-", "--create-namespace")
+	c.helm(c.values()+"nodeSelector: {disk: scratch}\noptIn: {enabled: true}\n",
+		"install", "katbox", charts.now, "--values", "-", "--create-namespace")
 	c.rolledOut()
 	c.cluster = c.inNamespace("ml")
 	c.kubectl("label", "namespace", "ml", "katbox.io/scratch=keep")
