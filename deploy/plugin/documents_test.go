@@ -41,6 +41,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 			count[first]++
 			run := exec.CommandContext(t.Context(), first, strings.Fields(rest)...)
 			run.Dir = root
+			run.Env = append(run.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false") // as make build compiles it
 			if output, err := run.CombinedOutput(); err != nil {
 				t.Errorf("%s: %s: %v\n%s", command.Page, command.Text, err, output)
 				continue
