@@ -216,7 +216,13 @@ func (n *Node) keepLogs(ctx context.Context, queue *logsQueue) {
 			time.AfterFunc(logsRoom, func() { queue.add(dueLogs{of, true}) })
 			continue
 		}
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case errors.Is(err, volume.ErrNotFound):
+			// The logs have the volume's terms, and these are over: it has expired, or somebody has deleted it.
+			n.env.Metrics.LogsNotKept()
+			n.env.Log.V(1).Info("a pod's volume was gone before its logs were kept", logkeys.About(of)...)
+		default:
 			n.env.Metrics.LogsNotKept()
 			queue.failed.write(func() {
 				n.env.Log.Error(err, "cannot keep the logs of a pod", logkeys.About(of)...)

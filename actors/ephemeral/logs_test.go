@@ -285,6 +285,36 @@ func TestFullDiskIsTriedAgain(t *testing.T) {
 	})
 }
 
+// TestVolumeIsGoneBeforeItsLogs: their terms are over as well. That is no error.
+func TestVolumeIsGoneBeforeItsLogs(t *testing.T) {
+	for name, goes := range map[string]func(h *testNode) error{
+		"expired": func(*testNode) error { return nil },
+		"purged":  func(h *testNode) error { return h.node.Purge(h.t.Context(), testID, "root", "a secret leaked") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			prepare := func(h *testNode) {
+				h.openLogs()
+				h.print("main", "0.log", logLine)
+			}
+			withLoggedNode(t, prepare, func(t *testing.T, h *testNode, log *lines) {
+				h.full(1)
+				h.publishOn(volume.Terms{Lifespan: logsRoom / 2})
+				h.unpublish()
+				if err := goes(h); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				h.wantGone(testPod, testID)
+				h.wantNoLogs()
+				h.wantValues("then", metricstest.Values{`katbox_logs_kept_total{result="failed"}`: 1})
+				if errs := log.with("cannot keep the logs of a pod"); len(errs) > 0 {
+					t.Error(errs)
+				}
+			})
+		})
+	}
+}
+
 // TestEndIsKeptWithTheLogs, whether it is known before them or after, and without any.
 func TestEndIsKeptWithTheLogs(t *testing.T) {
 	const first, second = "{\"phase\":\"Succeeded\"}\n", "{\"phase\":\"Failed\"}\n"
