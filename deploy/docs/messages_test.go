@@ -78,7 +78,7 @@ func TestKindsAreOfWhatIsThere(t *testing.T) {
 // kubernetes are messages on the page that are not Katbox': Kubernetes, its kubelet and OpenShift say them.
 var kubernetes = []string{
 	"violates PodSecurity", "insufficient quota to match these scopes", "unable to validate against any security context constraint",
-	"hostPath type check failed", "ErrImagePull", "Terminating", "DiscoveryFailed",
+	"hostPath type check failed", "is not a shared or slave mount", "ErrImagePull", "Terminating", "DiscoveryFailed",
 	"driver name katbox.csi.paypal.com not found in the list of registered CSI drivers",
 }
 
