@@ -18,6 +18,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/reader"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -130,16 +131,8 @@ func (s *environment) outside(choice uint64) string {
 // The functions below show the parts of the environment to one another, in the words
 // of each.
 
-func (s *environment) look(v *history.Volume, dir string) (check.Presence, error) {
-	found, err := content.Look(dir, s.spec(v))
-	switch found {
-	case content.Whole:
-		return check.Whole, nil
-	case content.Gone:
-		return check.Gone, err
-	default:
-		return check.Partial, err
-	}
+func (s *environment) look(v *history.Volume, dir string) (story.Verb, error) {
+	return content.Look(dir, s.spec(v))
 }
 
 func (s *environment) space() (check.Space, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // scratch is what happens in one volume while its pod lives, and to it after
@@ -175,7 +176,7 @@ func (s *scratch) checkRetained() {
 		return
 	}
 	// On a full disk it may be evicted meanwhile, as a whole.
-	if found, _ := content.Look(v.Data, s.environment.spec(v)); found == content.Whole {
+	if found, _ := content.Look(v.Data, s.environment.spec(v)); found == story.Whole {
 		s.environment.findings.Add(history.Durable, v, "right after the unpublish: "+err.Error())
 	}
 }

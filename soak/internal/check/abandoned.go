@@ -7,6 +7,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // abandonedLooks is how many abandoned volumes are looked at in a second.
@@ -90,7 +91,7 @@ func (c *Checker) lookAtAbandoned(a *abandoned) {
 		// What is left is not the driver's doing.
 		c.excuse(v)
 	case !mounted && !there:
-		if a.r != nil && a.r.judge(before, after, Gone) == goneEarly && !c.mayBeEvicted(a.r, after) {
+		if a.r != nil && a.r.judge(before, after, story.Gone) == goneEarly && !c.mayBeEvicted(a.r, after) {
 			c.cfg.Findings.Add(c.durable(a.r.from, after), v, fmt.Sprintf(
 				"it was published, and then its pod went; its data should be there until %s at least, and is gone at %s",
 				a.r.earliest.Format(history.Clock), after.Format(history.Clock)))

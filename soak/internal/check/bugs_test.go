@@ -21,6 +21,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -47,15 +48,15 @@ func (r *trial) try(err error) {
 	}
 }
 
-func look(_ *history.Volume, dir string) (check.Presence, error) {
+func look(_ *history.Volume, dir string) (story.Verb, error) {
 	_, err := os.Stat(filepath.Join(dir, marker))
 	if err == nil {
-		return check.Whole, nil
+		return story.Whole, nil
 	}
 	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
-		return check.Gone, statErr
+		return story.Gone, statErr
 	}
-	return check.Partial, err
+	return story.Partial, err
 }
 
 func mountsBelow(dir string) (found []string, err error) {

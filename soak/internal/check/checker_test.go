@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // TestLooksThatComeLate: on a machine on which the checker does not get to look, nothing is said about a driver that evicts nothing
@@ -32,7 +33,7 @@ func TestLooksThatComeLate(t *testing.T) {
 		tell(t, func(c *Config) {
 			c.Lifespan = 10 * time.Minute
 			look := c.Look
-			c.Look = func(v *history.Volume, dir string) (Presence, error) {
+			c.Look = func(v *history.Volume, dir string) (story.Verb, error) {
 				if late.Load() {
 					time.Sleep(each.look)
 				}

@@ -6,21 +6,12 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // defaultPatience is far above what a call takes on a healthy node, and far
 // below what the kubelet waits for.
 const defaultPatience = 10 * time.Second
-
-// Presence is what a look found of a volume's data.
-type Presence int
-
-// What a look can find.
-const (
-	Whole   Presence = iota // everything is there and right
-	Partial                 // the directory is there, and something in it is missing or wrong
-	Gone                    // there is no directory
-)
 
 // Space is what a file system has. A total of 0 says that there is no limit.
 type Space struct {
@@ -75,9 +66,9 @@ type Config struct {
 	MountsBelow func(dir string) ([]string, error)
 	// Canaries says what changed outside of the volumes; nil is nothing.
 	Canaries func() error
-	// Look looks at a volume's data in a directory: its target or its data
-	// directory. The error says what was found if it is not whole.
-	Look func(v *history.Volume, dir string) (Presence, error)
+	// Look looks at a volume's data in a directory: its target or its data directory. It finds them Whole, Partial
+	// or Gone; the error says what was found if they are not whole.
+	Look func(v *history.Volume, dir string) (story.Verb, error)
 }
 
 // lifespan is how long a volume is kept.

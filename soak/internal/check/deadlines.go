@@ -8,6 +8,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -104,13 +105,13 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 	defer c.mu.Unlock()
 	r.looking = false
 	switch {
-	case found == Whole:
+	case found == story.Whole:
 		r.lastWhole, r.partialSince = before, time.Time{}
 		if !r.seen && after.After(r.mayGoFrom().Add(-lastMoments)) {
 			r.seen = true
 			c.counts.Seen++
 		}
-	case found == Partial && r.partialSince.IsZero():
+	case found == story.Partial && r.partialSince.IsZero():
 		r.partialSince = before
 		if r.next.After(after.Add(moment)) {
 			// Do not wait until its turn comes again.
@@ -118,7 +119,7 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 			heap.Init(&c.due)
 		}
 	}
-	return found == Whole && seen == goesOn
+	return found == story.Whole && seen == goesOn
 }
 
 // conclude acts on what was seen of a volume. Only one goroutine does so for a

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -143,7 +144,7 @@ func (c *Checker) certain(r *retained) bool {
 	c.mu.Lock()
 	over := r.over
 	c.mu.Unlock()
-	return !over && found == Whole && !c.mayGo(r, after)
+	return !over && found == story.Whole && !c.mayGo(r, after)
 }
 
 // Follows reports whether a volume is retained, as far as the checker knows.

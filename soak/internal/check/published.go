@@ -8,6 +8,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // publishedLooks is how many published volumes are looked at in a second at
@@ -150,13 +151,13 @@ func (c *Checker) compare(v *history.Volume) error {
 	} else if !mounted {
 		return fmt.Errorf("nothing is mounted at %s", v.Target)
 	}
-	if found, err := c.cfg.Look(v, v.Target); found != Whole {
+	if found, err := c.cfg.Look(v, v.Target); found != story.Whole {
 		return fmt.Errorf("through the target: %w", err)
 	}
 	if v.Data == "" {
 		return nil
 	}
-	if found, err := c.cfg.Look(v, v.Data); found != Whole {
+	if found, err := c.cfg.Look(v, v.Data); found != story.Whole {
 		return fmt.Errorf("in the data directory: %w", err)
 	}
 	target, err := os.Stat(v.Target)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // removalMemory is how long a removal is remembered that may have taken another
@@ -54,7 +55,7 @@ func (c *Checker) checkRemoved(v *history.Volume) {
 		return
 	}
 	found, _ := c.cfg.Look(v, v.Data)
-	if found == Gone {
+	if found == story.Gone {
 		return
 	}
 	c.reportAs(history.Removes, r, fmt.Sprintf("the driver said that it is removed, but its data is in its place at %s",

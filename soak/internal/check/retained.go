@@ -74,15 +74,15 @@ const (
 // judge says what it means that the data was found so by a look between the two
 // times, which its story decides. Whether pressure excuses that it is gone early is
 // another question, and so is what keeps the driver from deleting in time.
-func (r *retained) judge(before, after time.Time, found Presence) sight {
+func (r *retained) judge(before, after time.Time, found story.Verb) sight {
 	s := r.story(true)
 	switch found {
-	case Gone:
+	case story.Gone:
 		if s.Add(story.Event{At: before, Until: after, What: story.Gone}); s.Broken() != "" {
 			return goneEarly
 		}
 		return goneWell
-	case Partial:
+	case story.Partial:
 		// It may have been moved away while it was read. What was not is not on its way.
 		if !r.partialSince.IsZero() && before.Sub(r.partialSince) >= moment {
 			return halfGone

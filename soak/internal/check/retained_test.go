@@ -3,6 +3,8 @@ package check
 import (
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/soak/story"
 )
 
 // at is a moment so many seconds into a test.
@@ -15,22 +17,22 @@ func TestJudge(t *testing.T) {
 		name          string
 		before, after float64
 		partialSince  float64
-		found         Presence
+		found         story.Verb
 		want          sight
 	}{
-		{"there in time", 5, 5, 0, Whole, goesOn},
-		{"there in its last moments", 10, 10.5, 0, Whole, goesOn},
-		{"there late, but tolerated", 15.9, 17, 0, Whole, goesOn},
-		{"there for too long", 16.1, 16.2, 0, Whole, tooLate},
-		{"gone early", 9.8, 9.9, 0, Gone, goneEarly},
-		{"gone, perhaps just in time", 9.9, 10.1, 0, Gone, goneWell},
-		{"gone in time", 12, 12, 0, Gone, goneWell},
-		{"gone late, nobody saw when", 30, 30, 0, Gone, goneWell},
-		{"partial, for the first time", 11, 11, 0, Partial, goesOn},
-		{"partial for a moment", 11.2, 11.3, 11, Partial, goesOn},
-		{"partial for longer", 11.4, 11.5, 11, Partial, halfGone},
-		{"partial for longer, and early", 5.4, 5.5, 5, Partial, halfGone},
-		{"gone after it was partial", 11.2, 11.3, 11, Gone, goneWell},
+		{"there in time", 5, 5, 0, story.Whole, goesOn},
+		{"there in its last moments", 10, 10.5, 0, story.Whole, goesOn},
+		{"there late, but tolerated", 15.9, 17, 0, story.Whole, goesOn},
+		{"there for too long", 16.1, 16.2, 0, story.Whole, tooLate},
+		{"gone early", 9.8, 9.9, 0, story.Gone, goneEarly},
+		{"gone, perhaps just in time", 9.9, 10.1, 0, story.Gone, goneWell},
+		{"gone in time", 12, 12, 0, story.Gone, goneWell},
+		{"gone late, nobody saw when", 30, 30, 0, story.Gone, goneWell},
+		{"partial, for the first time", 11, 11, 0, story.Partial, goesOn},
+		{"partial for a moment", 11.2, 11.3, 11, story.Partial, goesOn},
+		{"partial for longer", 11.4, 11.5, 11, story.Partial, halfGone},
+		{"partial for longer, and early", 5.4, 5.5, 5, story.Partial, halfGone},
+		{"gone after it was partial", 11.2, 11.3, 11, story.Gone, goneWell},
 	} {
 		r := &retained{from: at(0), to: at(1), earliest: at(10), deadline: at(11), tolerance: 5 * time.Second}
 		if test.partialSince > 0 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -146,15 +147,15 @@ func (w *world) mountsBelow(dir string) ([]string, error) {
 
 const marker = "marker"
 
-func look(_ *history.Volume, dir string) (Presence, error) {
+func look(_ *history.Volume, dir string) (story.Verb, error) {
 	_, err := os.Stat(filepath.Join(dir, marker))
 	if err == nil {
-		return Whole, nil
+		return story.Whole, nil
 	}
 	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
-		return Gone, statErr
+		return story.Gone, statErr
 	}
-	return Partial, err
+	return story.Partial, err
 }
 
 // free leaves so much of a disk of 1000 bytes, of which 100 are the headroom.

@@ -6,53 +6,30 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/story"
 )
 
 // MarkerName is the file in each volume that proves that its data is there.
 const MarkerName = "soak-marker"
 
-// Presence is what there is of a volume's data.
-type Presence int
-
-const (
-	// Whole: the marker is there and right.
-	Whole Presence = iota
-	// Partial: something is there, but the marker is not, is wrong or cannot be
-	// read.
-	Partial
-	// Gone: there is nothing.
-	Gone
-)
-
-// String is one word for the story of a volume.
-func (p Presence) String() string {
-	switch p {
-	case Whole:
-		return "whole"
-	case Partial:
-		return "partial"
-	case Gone:
-		return "gone"
-	}
-	return fmt.Sprintf("Presence(%d)", int(p))
-}
-
 // marker is what the marker file contains: nothing that another volume could
 // have, by whatever mistake.
 func (s Spec) marker() string { return s.ID + " " + s.Content.Marker + "\n" }
 
-// Look looks for the marker of a volume in a directory. The error is nil if it
-// is Whole, and else says what was found instead. It costs an open, a read and
-// a close, and the directory may go away meanwhile.
-func Look(dir string, s Spec) (Presence, error) {
+// Look looks for the marker of a volume in a directory, and says what there is in the words of a story: Whole with
+// the marker; Partial if that is not there, is wrong or cannot be read; Gone without the directory. The error is nil
+// if it is Whole, and else says what was found instead. It costs an open, a read and a close, and the directory may
+// go away meanwhile.
+func Look(dir string, s Spec) (story.Verb, error) {
 	want := s.marker()
 	// One byte more than there should be tells a longer marker.
 	got, err := readStart(filepath.Join(dir, MarkerName), len(want)+1)
 	if err == nil && string(got) == want {
-		return Whole, nil
+		return story.Whole, nil
 	}
 	if err == nil {
-		return Partial, fmt.Errorf("marker in %s says %.200q instead of %.200q", dir, got, want)
+		return story.Partial, fmt.Errorf("marker in %s says %.200q instead of %.200q", dir, got, want)
 	}
 	// The directory is asked after the file. The other way round, data that
 	// goes in between would look partial.
@@ -60,11 +37,11 @@ func Look(dir string, s Spec) (Presence, error) {
 	statErr := retried(func() error { return unix.Lstat(dir, &st) })
 	switch {
 	case statErr == nil:
-		return Partial, fmt.Errorf("marker in %s, which exists: %w", dir, err)
+		return story.Partial, fmt.Errorf("marker in %s, which exists: %w", dir, err)
 	case errors.Is(statErr, unix.ENOENT):
-		return Gone, fmt.Errorf("%s does not exist", dir)
+		return story.Gone, fmt.Errorf("%s does not exist", dir)
 	default:
-		return Partial, fmt.Errorf("look at %s: %w", dir, statErr)
+		return story.Partial, fmt.Errorf("look at %s: %w", dir, statErr)
 	}
 }
 

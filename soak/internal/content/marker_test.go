@@ -9,28 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 func TestLook(t *testing.T) {
 	s := Spec{ID: "csi-1", Content: workload.Content{Marker: "m1"}}
 	for name, tt := range map[string]struct {
 		change func(dir string) error
-		want   Presence
+		want   story.Verb
 		says   string
 	}{
-		"as written":          {func(string) error { return nil }, Whole, ""},
-		"another volume's":    {func(dir string) error { return writeMarker(dir, "csi-2 m1\n") }, Partial, "csi-2"},
-		"another run's":       {func(dir string) error { return writeMarker(dir, "csi-1 m2\n") }, Partial, "m2"},
-		"cut off":             {func(dir string) error { return writeMarker(dir, "csi-1 m1") }, Partial, "says"},
-		"longer":              {func(dir string) error { return writeMarker(dir, "csi-1 m1\n\n") }, Partial, "says"},
-		"empty":               {func(dir string) error { return writeMarker(dir, "") }, Partial, "says"},
-		"no marker":           {func(dir string) error { return os.Remove(dir + "/" + MarkerName) }, Partial, "no such file"},
-		"marker is a FIFO":    {func(dir string) error { return replace(dir+"/"+MarkerName, fifoAt) }, Partial, "says"},
-		"marker is a symlink": {func(dir string) error { return replace(dir+"/"+MarkerName, selfLink) }, Partial, "open"},
-		"directory is a file": {func(dir string) error { return replace(dir, emptyFile) }, Partial, "not a directory"},
-		"dangling symlink":    {func(dir string) error { return replace(dir, selfLink) }, Partial, "exists"},
-		"no directory":        {os.RemoveAll, Gone, "does not exist"},
-		"no parent":           {func(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }, Gone, "does not exist"},
+		"as written":          {func(string) error { return nil }, story.Whole, ""},
+		"another volume's":    {func(dir string) error { return writeMarker(dir, "csi-2 m1\n") }, story.Partial, "csi-2"},
+		"another run's":       {func(dir string) error { return writeMarker(dir, "csi-1 m2\n") }, story.Partial, "m2"},
+		"cut off":             {func(dir string) error { return writeMarker(dir, "csi-1 m1") }, story.Partial, "says"},
+		"longer":              {func(dir string) error { return writeMarker(dir, "csi-1 m1\n\n") }, story.Partial, "says"},
+		"empty":               {func(dir string) error { return writeMarker(dir, "") }, story.Partial, "says"},
+		"no marker":           {func(dir string) error { return os.Remove(dir + "/" + MarkerName) }, story.Partial, "no such file"},
+		"marker is a FIFO":    {func(dir string) error { return replace(dir+"/"+MarkerName, fifoAt) }, story.Partial, "says"},
+		"marker is a symlink": {func(dir string) error { return replace(dir+"/"+MarkerName, selfLink) }, story.Partial, "open"},
+		"directory is a file": {func(dir string) error { return replace(dir, emptyFile) }, story.Partial, "not a directory"},
+		"dangling symlink":    {func(dir string) error { return replace(dir, selfLink) }, story.Partial, "exists"},
+		"no directory":        {os.RemoveAll, story.Gone, "does not exist"},
+		"no parent":           {func(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }, story.Gone, "does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "pod", "volume")
@@ -44,7 +45,7 @@ func TestLook(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := Look(dir, s)
-			if got != tt.want || (err == nil) != (got == Whole) || err != nil && !strings.Contains(err.Error(), tt.says) {
+			if got != tt.want || (err == nil) != (got == story.Whole) || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%s, error %v, want %s and an error with %q", got, err, tt.want, tt.says)
 			}
 		})
@@ -83,7 +84,7 @@ func BenchmarkLook(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if state, err := Look(dir, s); state != Whole {
+		if state, err := Look(dir, s); state != story.Whole {
 			b.Fatal(err)
 		}
 	}
