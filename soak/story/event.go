@@ -43,6 +43,7 @@ const (
 	FoundKept Verb = "found"      // the daemon has no record of its data, and keeps that for a Lifespan from now on at least
 	Forget    Verb = "forget"     // the pod directory goes without an unpublish; noticed at Until at the latest
 	Pressed   Verb = "pressed"    // the disk is full: from now on it may go, if it is retained
+	Hindered  Verb = "hindered"   // from At to Until, zero while it lasts, the daemon could not delete it; after that it needs a Lifespan
 
 	Killed   Verb = "killed"   // the daemon was, before this
 	Rebooted Verb = "rebooted" // the node was in good order: nothing is mounted any more
@@ -74,7 +75,7 @@ const (
 // Event is something that happened to a volume, or was seen of it.
 type Event struct {
 	At time.Time
-	// Until is when a look was over that began at At.
+	// Until is when a look, or what lasted, was over that began at At.
 	Until time.Time
 	// Volume is its name, for the eye alone.
 	Volume string
@@ -91,7 +92,7 @@ func (e Event) String() string {
 	switch e.What {
 	case Published, Wrote, Create, Created, Grow, Grown, Listed:
 		line += " " + strconv.Itoa(e.N)
-	case Unpublish, Retained, Forget, Detach, Decide, LetGo, FoundKept:
+	case Unpublish, Retained, Forget, Detach, Decide, LetGo, FoundKept, Hindered:
 		line += " " + e.Lifespan.String()
 	}
 	if e.Text != "" {

@@ -68,7 +68,23 @@ func (s *Story) late(w world, at time.Time) bool {
 	if w.state != Kept || w.endless() || w.attached || s.down {
 		return false
 	}
-	return at.After(later(w.until(), s.ready).Add(s.tolerance))
+	return at.After(s.limit(w, at))
+}
+
+// limit is until when data may be there, as far as that is known by now. What began when the time was over does not put
+// it off.
+func (s *Story) limit(w world, now time.Time) time.Time {
+	limit := later(w.until(), s.ready).Add(s.tolerance)
+	for _, h := range s.hindered {
+		until := h.Until
+		if until.IsZero() {
+			until = now
+		}
+		if !h.At.After(limit) {
+			limit = later(limit, until.Add(h.Lifespan))
+		}
+	}
+	return limit
 }
 
 // gone: there is no data at the end of the look. Without markers nothing was

@@ -28,7 +28,9 @@ type Story struct {
 	// down says that there is no daemon, ready when there was one again.
 	down  bool
 	ready time.Time
-	last  Verb
+	// hindered is what put deletions off.
+	hindered []Event
+	last     Verb
 	// broken is the first thing that does not fit; nothing is judged after it.
 	broken string
 }
@@ -98,6 +100,8 @@ func (s *Story) event(e Event) bool {
 		s.answered(e.Until)
 	case Pressed:
 		s.copyKept(func(w *world) { w.earliest, w.pinned = e.At, time.Time{} })
+	case Hindered:
+		s.hindered = append(s.hindered, e)
 	case Killed, Rebooted, Cut:
 		s.died(e)
 	case Ready:
@@ -163,6 +167,19 @@ func (s *Story) Latest() time.Time {
 			return time.Time{}
 		}
 		last = later(last, w.until())
+	}
+	return last
+}
+
+// Limit is until when the data may be there, as far as that is known by now: the tolerance after Latest, put off by what
+// hindered the daemon. It is zero if there is none.
+func (s *Story) Limit(now time.Time) time.Time {
+	var last time.Time
+	if s.Latest().IsZero() {
+		return last
+	}
+	for _, w := range s.worlds {
+		last = later(last, s.limit(w, now))
 	}
 	return last
 }

@@ -143,6 +143,57 @@ func forgotten(second, noticed float64) Event {
 	return e
 }
 
+// hindered is a time in which the daemon cannot delete, and after which it needs five seconds to.
+func hindered(from, to float64) Event {
+	e := at(from, Hindered)
+	e.Until, e.Lifespan = at(to, Hindered).At, 5*time.Second
+	return e
+}
+
+// TestHindered: what hinders the daemon puts the end of what it may keep until second 18 off, unless that was over.
+func TestHindered(t *testing.T) {
+	t.Parallel()
+	still := hindered(17, 0)
+	still.Until = time.Time{}
+	for _, test := range []struct {
+		name     string
+		hindered []Event
+		now      float64
+		late     bool
+	}{
+		{"in time", []Event{hindered(50, 51)}, 17.9, false},
+		{"nothing puts it off", []Event{hindered(50, 51)}, 18.1, true},
+		{"before", []Event{hindered(6, 7)}, 18.1, true},
+		{"until shortly before", []Event{hindered(6, 16)}, 18.1, false},
+		{"until shortly before, and time enough since", []Event{hindered(6, 16)}, 21.1, true},
+		{"beyond", []Event{hindered(17, 30)}, 34.9, false},
+		{"beyond, and time enough since", []Event{hindered(17, 30)}, 35.1, true},
+		{"too late", []Event{hindered(19, 30)}, 20, true},
+		{"still", []Event{still}, 1000, false},
+		{"twice", []Event{hindered(17, 30), hindered(34, 40)}, 44.9, false},
+		{"twice, the second time too late", []Event{hindered(17, 30), hindered(36, 40)}, 36, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, broken := New(testTolerance), ""
+			for _, e := range slices.Concat([]Event{at(0, Publish), at(1, Published), at(2, Wrote, 1), at(4, Unpublish), at(5, Retained)},
+				test.hindered) {
+				s.Add(e)
+			}
+			if now := at(test.now, Whole).At; now.After(s.Limit(now)) != test.late {
+				t.Errorf("the limit is %s", Clock(s.Limit(now)))
+			}
+			if test.late {
+				broken = "at the latest"
+			}
+			wantBroken(t, s, []Event{at(test.now, Whole)}, broken)
+			if s.Broken() == "" {
+				wantBroken(t, s, []Event{at(test.now, Gone)}, "") // it may go all the while
+			}
+		})
+	}
+}
+
 // TestTold: of many looks only the first and the last are told.
 func TestTold(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -12,16 +11,6 @@ import (
 
 // abandonedLooks is how many abandoned volumes are looked at in a second.
 const abandonedLooks = 50
-
-// abandoned is a volume that the kubelet will never unpublish.
-type abandoned struct {
-	volume *history.Volume
-	// since is when it was abandoned.
-	since time.Time
-	// r is how its data is kept, if the driver retains it at once; nil if that does
-	// not matter, because its presence was not reported.
-	r *retained
-}
 
 // Abandoned says that the kubelet will never unpublish a volume, because its
 // publish failed for good or its pod was removed under the driver: the driver
@@ -35,25 +24,24 @@ func (c *Checker) Abandoned(v *history.Volume) {
 		c.forgetPublished(p)
 	}
 	now := time.Now()
-	a := &abandoned{volume: v, since: now}
+	r := &retained{volume: v, abandoned: true, from: now, to: now.Add(c.orphanTime()), tolerance: c.cfg.Tolerance}
+	// Without a publish that succeeded nothing is promised, and what was reported as lost is not missed again.
 	spoilt := c.takeSpoilt(v)
-	if !spoilt && !v.LastOK(history.Publish).IsZero() && v.Data != "" {
-		removed := now
-		for _, t := range v.Troubles() {
-			if t.Kind == workload.PodRemoved && t.From.Before(removed) {
-				removed = t.From
-			}
+	r.empty = spoilt || v.LastOK(history.Publish).IsZero()
+	for _, t := range v.Troubles() {
+		if t.Kind == workload.PodRemoved {
+			r.from = earlier(r.from, t.From)
 		}
-		// The driver counts from an unpublish, if it got one.
-		if sent := v.FirstSent(history.Unpublish); !sent.IsZero() && sent.Before(removed) {
-			removed = sent
-		}
-		until := removed.Add(c.cfg.lifespan(v))
-		a.r = &retained{volume: v, from: removed, to: removed, earliest: until, deadline: until, lastWhole: removed}
 	}
+	// The driver counts from an unpublish, if it got one.
+	if sent := v.FirstSent(history.Unpublish); !sent.IsZero() {
+		r.from = earlier(r.from, sent)
+	}
+	lifespan := c.cfg.lifespan(v)
+	r.earliest, r.deadline, r.lastWhole = r.from.Add(lifespan), r.to.Add(lifespan), r.from
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.abandoned.add(a)
+	c.abandoned.add(r)
 }
 
 // orphanTime is how long the driver may take to notice that a pod is gone: it
@@ -66,13 +54,14 @@ func (c *Checker) lookAtSomeAbandoned(n int) {
 	c.mu.Lock()
 	turn := c.abandoned.next(n)
 	c.mu.Unlock()
-	for _, a := range turn {
-		c.lookAtAbandoned(a)
+	for _, r := range turn {
+		c.lookAtAbandoned(r)
 	}
 }
 
-func (c *Checker) lookAtAbandoned(a *abandoned) {
-	v, before := a.volume, time.Now()
+// lookAtAbandoned looks whether anything is left of a volume. It may be mounted for as long as its data may be there.
+func (c *Checker) lookAtAbandoned(r *retained) {
+	v, before := r.volume, time.Now()
 	mounted, err := c.isMounted(v.Target)
 	if err != nil {
 		c.fail(err)
@@ -85,30 +74,34 @@ func (c *Checker) lookAtAbandoned(a *abandoned) {
 	}
 	after := time.Now()
 	touched := v.Troubled(time.Time{}, after, workload.VolumeRemoved, workload.VolumeSymlink)
-	limit := c.limitOfAbandoned(a)
+	s := r.story(false)
+	c.hinder(s, r)
+	saw := story.Event{At: before, Until: after, What: story.Gone}
+	switch {
+	case mounted && before.After(s.Limit(before)):
+		saw.What = story.Shown
+	case mounted || there:
+		saw.What = story.Whole
+	}
+	s.Add(saw)
 	switch {
 	case touched && !mounted:
-		// What is left is not the driver's doing.
-		c.excuse(v)
-	case !mounted && !there:
-		if a.r != nil && a.r.judge(before, after, story.Gone) == goneEarly && !c.mayBeEvicted(a.r, after) {
-			c.cfg.Findings.Add(c.durable(a.r.from, after), v, fmt.Sprintf(
-				"it was published, and then its pod went; its data should be there until %s at least, and is gone at %s",
-				a.r.earliest.Format(history.Clock), after.Format(history.Clock)))
+		c.excuse(v) // what is left is not the driver's doing
+	case saw.What == story.Gone:
+		if s.Broken() != "" && !c.mayBeEvicted(r, after) {
+			c.cfg.Findings.Add(c.durable(r.from, after), v, "it was published, and then its pod went: "+s.Broken())
 		}
-	case !limit.missed(before):
-		if there && a.r != nil {
-			a.r.lastWhole = before
+	case s.Broken() == "":
+		if there {
+			r.lastWhole = before
 		}
 		return
 	default:
 		c.excuse(v)
-		c.cfg.Findings.Add(history.NoLeak, v, fmt.Sprintf(
-			"the kubelet never unpublishes it, so by %s nothing of it should be left, and at %s: mounted at its target %t, data directory there %t",
-			limit.at.Format(history.Clock), after.Format(history.Clock), mounted, there))
+		c.cfg.Findings.Add(history.NoLeak, v, "the kubelet never unpublishes it: "+s.Broken())
 	}
 	c.noteOver(v)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.abandoned.remove(a)
+	c.abandoned.remove(r)
 }

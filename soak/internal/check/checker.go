@@ -40,7 +40,7 @@ type Checker struct {
 	successes byAge
 	// suspicions are those that were not judged yet.
 	suspicions []suspicion
-	abandoned  ring[*abandoned]
+	abandoned  ring[*retained]
 	// lastEvicted is when a retained volume was last found gone by pressure.
 	lastEvicted time.Time
 	// stall is of lookAtEvictions alone.

@@ -90,15 +90,15 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 	before := time.Now()
 	found, err := c.cfg.Look(r.volume, r.volume.Data)
 	after := time.Now()
-	var seen sight
-	if r.volume.Troubled(time.Time{}, after, workload.VolumeRemoved, workload.VolumeSymlink) {
-		// Whatever becomes of it now, it was not the driver.
-		seen = goneWell
+	// Whatever becomes of one that a fault took away, it was not the driver.
+	touched := r.volume.Troubled(time.Time{}, after, workload.VolumeRemoved, workload.VolumeSymlink)
+	broken := ""
+	if touched {
 		c.excuse(r.volume)
 		c.settle(r, func(*Counts) {})
 	} else {
-		seen = r.judge(before, after, found)
-		c.conclude(r, seen, before, after, err)
+		broken = c.judge(r, before, after, found, err)
+		c.conclude(r, found, broken, before, after, err)
 	}
 
 	c.mu.Lock()
@@ -119,20 +119,17 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 			heap.Init(&c.due)
 		}
 	}
-	return found == story.Whole && seen == goesOn
+	return found == story.Whole && broken == "" && !touched
 }
 
-// conclude acts on what was seen of a volume. Only one goroutine does so for a
+// conclude acts on what was found of a volume, and what that breaks. Only one goroutine does so for a
 // volume at a time.
-func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err error) {
-	if sent := r.volume.Removal().Sent; !sent.IsZero() && sent.Before(after) && (seen == goneWell || seen == goneEarly) {
+func (c *Checker) conclude(r *retained, found story.Verb, broken string, before, after time.Time, err error) {
+	switch sent := r.volume.Removal().Sent; {
+	case found == story.Gone && !sent.IsZero() && sent.Before(after):
 		c.noteEnd(r, after, false)
 		c.settle(r, func(n *Counts) { n.Removed++ })
-		return
-	}
-	switch seen {
-	case goesOn:
-	case goneWell:
+	case found == story.Gone && broken == "":
 		held := hindered(r.volume)
 		c.noteEnd(r, after, false)
 		c.settle(r, func(n *Counts) {
@@ -141,40 +138,32 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 				n.Lateness = append(n.Lateness, max(0, after.Sub(r.dueAt())))
 			}
 		})
-	case goneEarly:
-		if c.mayBeEvicted(r, after) {
-			c.noteEnd(r, after, true)
-			c.settle(r, func(n *Counts) { n.Evicted++ })
-			c.mu.Lock()
-			c.lastEvicted = after
-			c.mu.Unlock()
-			if !r.released() && (!c.cfg.Outcomes || r.volume.Failed) { // those go before others
-				c.checkOrder(r, after)
-			}
-			c.suspect(r, after)
-			c.checkVain(r.volume, after)
-			return
-		}
-		if c.broken(r, after) == c.durable(r.from, after) && c.besideRemoval(r.volume, r.lastWhole, after) {
-			c.reportAs(history.Removes, r, fmt.Sprintf("another volume was removed, and at %s: %v", after.Format(history.Clock), absence(err)))
-			return
-		}
-		if after.Before(r.attachedUntil()) {
-			c.report(r, after, fmt.Sprintf("a pod has it attached, and at %s: %v", after.Format(history.Clock), absence(err)))
-			return
-		}
-		c.report(r, after, fmt.Sprintf("its deadline is %s at the earliest%s, and at %s: %v",
-			r.mayGoFrom().Format(history.Clock), c.pressureText(r, after), after.Format(history.Clock), absence(err)))
-	case tooLate:
-		if l := c.limitOf(r); !l.missed(before) {
-			return
-		}
-		c.report(r, before, fmt.Sprintf("its deadline was %s at the latest, and its data is still there %s later",
-			r.dueAt().Format(history.Clock), before.Sub(r.dueAt()).Round(time.Millisecond)))
-	case halfGone:
-		c.report(r, after, fmt.Sprintf("it should be there as a whole until %s and then go as a whole, but from %s to %s: %v",
-			r.dueAt().Format(history.Clock), r.partialSince.Format(history.Clock), after.Format(history.Clock), absence(err)))
+	case broken == "":
+	case found == story.Gone && c.mayBeEvicted(r, after):
+		c.evicted(r, after)
+	case found == story.Gone && c.broken(r, after) == c.durable(r.from, after) && c.besideRemoval(r.volume, r.lastWhole, after):
+		c.reportAs(history.Removes, r, fmt.Sprintf("another volume was removed, and at %s: %v", after.Format(history.Clock), absence(err)))
+	case found == story.Gone:
+		c.report(r, after, fmt.Sprintf("%s%s (%v)", broken, c.pressureText(r, after), absence(err)))
+	case found == story.Whole:
+		c.report(r, before, broken)
+	default:
+		c.report(r, after, broken)
 	}
+}
+
+// evicted notes that a volume went early, as pressure permits.
+func (c *Checker) evicted(r *retained, by time.Time) {
+	c.noteEnd(r, by, true)
+	c.settle(r, func(n *Counts) { n.Evicted++ })
+	c.mu.Lock()
+	c.lastEvicted = by
+	c.mu.Unlock()
+	if !r.released() && (!c.cfg.Outcomes || r.volume.Failed) { // those go before others
+		c.checkOrder(r, by)
+	}
+	c.suspect(r, by)
+	c.checkVain(r.volume, by)
 }
 
 func absence(err error) error {

@@ -13,9 +13,8 @@
 //
 // What may become of a retained volume, or of one whose pod went without an unpublish, and
 // from when until when, is decided by package story. It is told what the kubelet, people and
-// other pods did with the volume: see story.go. Three things stay here, because a story knows
-// neither the clock of a machine nor other volumes. What puts a deletion off is judged in
-// real time: a driver that is away, a slow disk, something that is mounted inside. Pressure
+// other pods did with the volume, and what put its deletion off: see story.go and excuses.go. Two
+// things stay here, because a story knows neither the disk of a machine nor other volumes. Pressure
 // is measured, and the order in which it takes volumes compares several. And of a volume that
 // is there in part only a later look says whether it was on its way. A published volume is in
 // one state alone, so a look at it is compared with that.

@@ -1,37 +1,16 @@
 package check
 
 import (
+	"slices"
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // holdSlack is how long after a foreign mount is gone the driver may need for
 // its next try: the first ones come after 10 s, then after 20.
 const holdSlack = 25 * time.Second
-
-// limit is a moment by which something has to be done, and which is put off by
-// what makes it impossible.
-type limit struct {
-	at time.Time
-	// open says that what puts it off lasts.
-	open bool
-}
-
-// putOff takes account of a hindrance between two times, the second of which is
-// zero while it lasts: the driver may need some time after it. One that began
-// when the time was over is none.
-func (l *limit) putOff(from, to time.Time, needs time.Duration) {
-	switch {
-	case from.After(l.at):
-	case to.IsZero():
-		l.open = true
-	case to.Add(needs).After(l.at):
-		l.at = to.Add(needs)
-	}
-}
-
-func (l *limit) missed(now time.Time) bool { return !l.open && now.After(l.at) }
 
 // hindersDeletion reports whether a fault of the node keeps the driver from
 // deleting in time.
@@ -39,60 +18,60 @@ func hindersDeletion(kind workload.FaultKind) bool {
 	return kind == workload.DaemonKill || kind == workload.SlowDisk || kind == workload.MachineSlow
 }
 
-// limitOf is until when a retained volume may be kept, by what happened.
-func (c *Checker) limitOf(r *retained) limit {
-	l := limit{at: r.goneBy()}
-	for _, s := range c.cfg.Timeline.Spans() {
-		if hindersDeletion(s.Kind) {
-			l.putOff(s.From, s.To, c.cfg.Tolerance)
+// hinder tells a story what kept the driver from deleting a volume until now: faults of the node, and what befell
+// the volume.
+func (c *Checker) hinder(s *story.Story, r *retained) {
+	var all []story.Event
+	putOff := func(from, to time.Time, more time.Duration) {
+		all = append(all, story.Event{At: from, Until: to, What: story.Hindered, Lifespan: more + c.needs(r)})
+	}
+	for _, span := range c.cfg.Timeline.Spans() {
+		if hindersDeletion(span.Kind) {
+			putOff(span.From, span.To, 0)
 		}
 	}
-	for _, t := range r.volume.Troubles() {
-		if t.Kind != workload.ForeignMount {
-			continue
+	for _, t := range r.troubles() {
+		switch t.Kind {
+		case workload.ForeignMount:
+			// The driver waits twice as long after each try.
+			more := holdSlack
+			if held := t.To.Sub(r.mayGoFrom()); !t.To.IsZero() && held > holdSlack {
+				more = min(2*held, 10*time.Minute)
+			}
+			putOff(t.From, t.To, more)
+		case workload.NestedMount, workload.BusyTarget:
+			if r.abandoned {
+				putOff(t.From, t.To, holdSlack)
+			}
 		}
-		// The driver waits twice as long after each try.
-		needs := holdSlack
-		if held := t.To.Sub(r.mayGoFrom()); !t.To.IsZero() && held > holdSlack {
-			needs = min(2*held, 10*time.Minute)
-		}
-		l.putOff(t.From, t.To, needs+c.cfg.Tolerance)
 	}
-	return l
+	slices.SortStableFunc(all, func(a, b story.Event) int { return a.At.Compare(b.At) })
+	for _, e := range all {
+		s.Add(e)
+	}
+}
+
+// needs is how long the driver may need to delete a volume that is due, when nothing hinders it any more. One that
+// was restarted may count anew how long it misses a pod.
+func (c *Checker) needs(r *retained) time.Duration {
+	if r.abandoned {
+		return c.orphanTime() + c.cfg.lifespan(r.volume) + c.cfg.Tolerance
+	}
+	return c.cfg.Tolerance
+}
+
+// limitOf is until when a retained volume may be there, by what happened until now.
+func (c *Checker) limitOf(r *retained) time.Time {
+	s := r.story(true)
+	c.hinder(s, r)
+	return s.Limit(time.Now())
 }
 
 // limitOfRemains is until when nothing may be left after the last volume is over.
 func (c *Checker) limitOfRemains(over time.Time) time.Time {
-	until := limit{at: over.Add(c.cfg.Tolerance)}
-	for _, s := range c.cfg.Timeline.Spans() {
-		if hindersDeletion(s.Kind) {
-			until.putOff(s.From, s.To, c.cfg.Tolerance)
-		}
-	}
+	until := c.limitOf(&retained{from: over, to: over, earliest: over, deadline: over, tolerance: c.cfg.Tolerance})
 	for _, r := range c.hindered {
-		if l := c.limitOf(r); l.at.After(until.at) {
-			until.at = l.at
-		}
+		until = later(until, c.limitOf(r))
 	}
-	return until.at
-}
-
-// limitOfAbandoned is until when everything of an abandoned volume has to be
-// gone: a driver that was restarted may count anew how long it misses the pod.
-func (c *Checker) limitOfAbandoned(a *abandoned) limit {
-	needs := c.orphanTime() + c.cfg.lifespan(a.volume) + c.cfg.Tolerance
-	l := limit{at: a.since.Add(needs)}
-	for _, s := range c.cfg.Timeline.Spans() {
-		hinders := hindersDeletion(s.Kind)
-		if hinders && (s.To.IsZero() || s.To.After(a.since)) {
-			l.putOff(s.From, s.To, needs)
-		}
-	}
-	for _, t := range a.volume.Troubles() {
-		switch t.Kind {
-		case workload.ForeignMount, workload.NestedMount, workload.BusyTarget:
-			l.putOff(t.From, t.To, holdSlack+needs)
-		}
-	}
-	return l
+	return until
 }

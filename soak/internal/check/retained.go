@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
@@ -21,6 +22,10 @@ const (
 // confirmed, so the deadline is known as an interval.
 type retained struct {
 	volume *history.Volume
+	// abandoned says that it was not unpublished: the driver had to notice that its pod is gone, by to.
+	abandoned bool
+	// empty says that nothing promises that its data is there.
+	empty bool
 	// from and to are that interval's ends.
 	from, to time.Time
 	// earliest is the first moment at which data may go by its lifespan alone;
@@ -60,39 +65,34 @@ func newRetained(v *history.Volume, cfg Config) *retained {
 	return r
 }
 
-// sight is what became of a volume, by one look.
-type sight int
+// troubles are what befell it.
+func (r *retained) troubles() []history.Trouble {
+	if r.volume == nil {
+		return nil
+	}
+	return r.volume.Troubles()
+}
 
-const (
-	goesOn   sight = iota
-	goneWell       // in time
-	goneEarly
-	tooLate
-	halfGone
-)
-
-// judge says what it means that the data was found so by a look between the two
-// times, which its story decides. Whether pressure excuses that it is gone early is
-// another question, and so is what keeps the driver from deleting in time.
-func (r *retained) judge(before, after time.Time, found story.Verb) sight {
+// judge tells the story of a volume what a look between the two times found, and returns what that breaks; empty for
+// nothing. The error says what was found of one that is not whole. Whether pressure excuses that it is gone early is
+// another question.
+func (c *Checker) judge(r *retained, before, after time.Time, found story.Verb, err error) (broken string) {
 	s := r.story(true)
+	saw := story.Event{At: before, Until: after, What: found}
 	switch found {
-	case story.Gone:
-		if s.Add(story.Event{At: before, Until: after, What: story.Gone}); s.Broken() != "" {
-			return goneEarly
+	case story.Whole:
+		if before.After(s.Latest()) { // only then does it matter
+			c.hinder(s, r)
 		}
-		return goneWell
 	case story.Partial:
 		// It may have been moved away while it was read. What was not is not on its way.
-		if !r.partialSince.IsZero() && before.Sub(r.partialSince) >= moment {
-			return halfGone
+		if r.partialSince.IsZero() || before.Sub(r.partialSince) < moment {
+			return ""
 		}
-	default:
-		if s.Add(story.Event{At: before, Until: after, What: story.Whole}); s.Broken() != "" {
-			return tooLate
-		}
+		saw.Text = fmt.Sprintf("since %s: %v", r.partialSince.Format(history.Clock), err)
 	}
-	return goesOn
+	s.Add(saw)
+	return s.Broken()
 }
 
 // nextLook is when to look again after a look near the deadline: once more just

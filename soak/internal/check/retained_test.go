@@ -1,9 +1,11 @@
 package check
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/story"
 )
 
@@ -18,28 +20,30 @@ func TestJudge(t *testing.T) {
 		before, after float64
 		partialSince  float64
 		found         story.Verb
-		want          sight
+		broken        string
 	}{
-		{"there in time", 5, 5, 0, story.Whole, goesOn},
-		{"there in its last moments", 10, 10.5, 0, story.Whole, goesOn},
-		{"there late, but tolerated", 15.9, 17, 0, story.Whole, goesOn},
-		{"there for too long", 16.1, 16.2, 0, story.Whole, tooLate},
-		{"gone early", 9.8, 9.9, 0, story.Gone, goneEarly},
-		{"gone, perhaps just in time", 9.9, 10.1, 0, story.Gone, goneWell},
-		{"gone in time", 12, 12, 0, story.Gone, goneWell},
-		{"gone late, nobody saw when", 30, 30, 0, story.Gone, goneWell},
-		{"partial, for the first time", 11, 11, 0, story.Partial, goesOn},
-		{"partial for a moment", 11.2, 11.3, 11, story.Partial, goesOn},
-		{"partial for longer", 11.4, 11.5, 11, story.Partial, halfGone},
-		{"partial for longer, and early", 5.4, 5.5, 5, story.Partial, halfGone},
-		{"gone after it was partial", 11.2, 11.3, 11, story.Gone, goneWell},
+		{"there in time", 5, 5, 0, story.Whole, ""},
+		{"there in its last moments", 10, 10.5, 0, story.Whole, ""},
+		{"there late, but tolerated", 15.9, 17, 0, story.Whole, ""},
+		{"there for too long", 16.1, 16.2, 0, story.Whole, "at the latest"},
+		{"gone early", 9.8, 9.9, 0, story.Gone, "at the earliest"},
+		{"gone, perhaps just in time", 9.9, 10.1, 0, story.Gone, ""},
+		{"gone in time", 12, 12, 0, story.Gone, ""},
+		{"gone late, nobody saw when", 30, 30, 0, story.Gone, ""},
+		{"partial, for the first time", 11, 11, 0, story.Partial, ""},
+		{"partial for a moment", 11.2, 11.3, 11, story.Partial, ""},
+		{"partial for longer", 11.4, 11.5, 11, story.Partial, "not whole"},
+		{"partial for longer, and early", 5.4, 5.5, 5, story.Partial, "not whole"},
+		{"gone after it was partial", 11.2, 11.3, 11, story.Gone, ""},
 	} {
+		c := &Checker{cfg: Config{Timeline: &history.Timeline{}}}
 		r := &retained{from: at(0), to: at(1), earliest: at(10), deadline: at(11), tolerance: 5 * time.Second}
 		if test.partialSince > 0 {
 			r.partialSince = at(test.partialSince)
 		}
-		if got := r.judge(at(test.before), at(test.after), test.found); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		got := c.judge(r, at(test.before), at(test.after), test.found, nil)
+		if test.broken == "" && got != "" || !strings.Contains(got, test.broken) {
+			t.Errorf("%s: %q, want one with %q", test.name, got, test.broken)
 		}
 	}
 }
@@ -82,32 +86,6 @@ func TestEvictedTooSoon(t *testing.T) {
 		older := &retained{from: at(0), to: at(test.olderTo), earliest: at(test.earliest), deadline: at(test.earliest)}
 		if got := evictedTooSoon(gone, older, at(test.goneBy), at(test.lookFrom)); got != test.want {
 			t.Errorf("%s: %t, want %t", test.name, got, test.want)
-		}
-	}
-}
-
-func TestLimit(t *testing.T) {
-	never := time.Time{}
-	for _, test := range []struct {
-		name     string
-		from, to time.Time
-		now      float64
-		missed   bool
-	}{
-		{"in time", at(50), at(51), 9.9, false},
-		{"nothing puts it off", at(50), at(51), 10.1, true},
-		{"hindered before", at(1), at(2), 10.1, true},
-		{"hindered until shortly before", at(1), at(8), 10.1, false},
-		{"hindered, and time enough since", at(1), at(8), 13.1, true},
-		{"hindered beyond", at(9), at(20), 24.9, false},
-		{"hindered beyond, and time enough since", at(9), at(20), 25.1, true},
-		{"hindered too late", at(11), at(20), 12, true},
-		{"hindered still", at(9), never, 1000, false},
-	} {
-		l := limit{at: at(10)}
-		l.putOff(test.from, test.to, 5*time.Second)
-		if got := l.missed(at(test.now)); got != test.missed {
-			t.Errorf("%s: missed %t, want %t", test.name, got, test.missed)
 		}
 	}
 }

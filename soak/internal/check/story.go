@@ -11,12 +11,18 @@ import (
 // story is what is known of a retained volume by now, as package story judges it, with
 // what pods that attach it may have done or without.
 func (r *retained) story(attachments bool) *story.Story {
-	// It had its content, or it would not be followed.
-	events := []story.Event{{At: r.from, What: story.Publish}, {At: r.from, What: story.Published}, {At: r.from, What: story.Wrote, N: 1}}
-	for _, lifespan := range []time.Duration{r.earliest.Sub(r.from), r.deadline.Sub(r.to)} {
-		events = append(events, story.Event{At: r.from, What: story.Unpublish, Lifespan: lifespan})
+	events := []story.Event{{At: r.from, What: story.Publish}}
+	if !r.empty {
+		events = append(events, story.Event{At: r.from, What: story.Published}, story.Event{At: r.from, What: story.Wrote, N: 1})
 	}
-	events = append(events, story.Event{At: r.to, What: story.Retained})
+	if r.abandoned {
+		events = append(events, story.Event{At: r.from, Until: r.to, What: story.Forget, Lifespan: r.earliest.Sub(r.from)})
+	} else {
+		for _, lifespan := range []time.Duration{r.earliest.Sub(r.from), r.deadline.Sub(r.to)} {
+			events = append(events, story.Event{At: r.from, What: story.Unpublish, Lifespan: lifespan})
+		}
+		events = append(events, story.Event{At: r.to, What: story.Retained})
+	}
 	if r.volume != nil {
 		decided := append(r.decisions(), r.attachments(attachments)...)
 		slices.SortStableFunc(decided, func(a, b story.Event) int { return a.At.Compare(b.At) })
@@ -83,9 +89,6 @@ func (r *retained) mayGoFrom() time.Time { return orNever(r.story(true).Earliest
 
 // dueAt is the last moment that the driver can have meant.
 func (r *retained) dueAt() time.Time { return orNever(r.story(true).Latest()) }
-
-// goneBy is after when it is kept for too long.
-func (r *retained) goneBy() time.Time { return r.dueAt().Add(r.tolerance) }
 
 // orNever stands for a moment that is not known with one beyond the run.
 func orNever(at time.Time) time.Time {
