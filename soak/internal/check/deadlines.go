@@ -126,7 +126,7 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 // volume at a time.
 func (c *Checker) conclude(r *retained, found story.Verb, broken string, before, after time.Time, err error) {
 	switch sent := r.volume.Removal().Sent; {
-	case found == story.Gone && !sent.IsZero() && sent.Before(after):
+	case found == story.Gone && broken == "" && !sent.IsZero() && !sent.After(after):
 		c.noteEnd(r, after, false)
 		c.settle(r, func(n *Counts) { n.Removed++ })
 	case found == story.Gone && broken == "":

@@ -125,7 +125,9 @@ func (c *Checker) IsPublished(id string) bool {
 // retained when a look began, by the given time: its deadline, a person, a fault
 // or pressure.
 func (c *Checker) mayGo(r *retained, by time.Time) bool {
-	return !by.Before(r.mayGoFrom()) || !r.volume.Removal().Sent.IsZero() || len(r.volume.Troubles()) > 0 || c.mayBeEvictedBy(r, by)
+	s := r.story(true)
+	r.remove(s, by, by)
+	return s.MayBeGone(by) || len(r.volume.Troubles()) > 0 || c.mayBeEvictedBy(r, by)
 }
 
 // mayBeEvictedBy is mayBeEvicted for those who are not looking at the volume.

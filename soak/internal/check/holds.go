@@ -57,11 +57,13 @@ func (r *retained) pinned() bool { return r.volume != nil && !r.volume.Pin().Don
 // released reports whether the driver may have been told to let the volume go.
 func (r *retained) released() bool { return r.volume != nil && !r.volume.Release().Sent.IsZero() }
 
-// broken is the promise that is broken if a volume goes, or stays, at a time: that of
-// a person's decision if its lifespan alone would allow it, that of a pod that has
-// attached it if both would, and that of what failed
-// if it would be right after a success.
+// broken is the promise that is broken if a volume goes, or stays, at a time: that of a removal if there was one, that
+// of a person's decision if its lifespan alone would allow it, that of a pod that has attached it if both would, and
+// that of what failed if it would be right after a success.
 func (c *Checker) broken(r *retained, at time.Time) history.Promise {
+	if done := r.volume.Removal().Done; !done.IsZero() && !done.After(at) {
+		return history.Removes
+	}
 	if at.Before(r.mayGoFrom()) && !at.Before(r.permitted()) {
 		return history.Attached
 	}

@@ -259,6 +259,13 @@ func TestRemovals(t *testing.T) {
 			w.checker.BeginRemoval(w.retain(1))(0, nil)
 			time.Sleep(2 * lifespan) // and not reported again
 		}, history.Removes},
+		{"half of it is there", func(w *world) {
+			v := w.retain(1)
+			end := w.checker.BeginRemoval(v)
+			w.loseMarker(v)
+			end(0, nil)
+			w.remove(v)
+		}, history.Removes},
 		{"it is refused", func(w *world) { w.checker.BeginRemoval(w.retain(1))(Refused, errors.New("no")) }, history.Removes},
 		{"it is not found", func(w *world) { w.checker.BeginRemoval(w.retain(1))(Absent, errors.New("no")) }, history.Removes},
 		{"it has expired", func(w *world) {

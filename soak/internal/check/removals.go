@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -39,27 +38,30 @@ func (c *Checker) BeginRemoval(v *history.Volume) (end func(how Failure, err err
 		c.mu.Lock()
 		began.to = now
 		c.mu.Unlock()
-		if err == nil {
-			c.checkRemoved(v)
-		} else {
+		if err != nil {
 			c.checkRefused(v, began.from, history.Removes, "a removal", how, err)
+		} else if r := c.follows(v); r != nil {
+			c.lookAtRetained(r)
 		}
 	}
 }
 
-// checkRemoved reports a volume that is still there although the driver has
-// removed it.
-func (c *Checker) checkRemoved(v *history.Volume) {
-	r := c.follows(v)
-	if r == nil {
-		return
+// remove tells a story that a person removed the volume, as far as that was asked by one time and answered by
+// another. It reports whether it has to be gone.
+func (r *retained) remove(s *story.Story, asked, answered time.Time) bool {
+	if r.volume == nil {
+		return false
 	}
-	found, _ := c.cfg.Look(v, v.Data)
-	if found == story.Gone {
-		return
+	removal := r.volume.Removal()
+	if removal.Sent.IsZero() || removal.Sent.After(asked) {
+		return false
 	}
-	c.reportAs(history.Removes, r, fmt.Sprintf("the driver said that it is removed, but its data is in its place at %s",
-		time.Now().Format(history.Clock)))
+	s.Add(story.Event{At: removal.Sent, What: story.Delete})
+	if removal.Done.IsZero() || removal.Done.After(answered) {
+		return false
+	}
+	s.Add(story.Event{At: removal.Done, What: story.Deleted})
+	return true
 }
 
 // besideRemoval reports whether another volume was removed between the two times.

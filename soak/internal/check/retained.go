@@ -78,6 +78,7 @@ func (r *retained) troubles() []history.Trouble {
 // another question.
 func (c *Checker) judge(r *retained, before, after time.Time, found story.Verb, err error) (broken string) {
 	s := r.story(true)
+	removed := r.remove(s, after, before)
 	saw := story.Event{At: before, Until: after, What: found}
 	switch found {
 	case story.Whole:
@@ -86,10 +87,14 @@ func (c *Checker) judge(r *retained, before, after time.Time, found story.Verb, 
 		}
 	case story.Partial:
 		// It may have been moved away while it was read. What was not is not on its way.
-		if r.partialSince.IsZero() || before.Sub(r.partialSince) < moment {
+		since := r.partialSince
+		if since.IsZero() {
+			since = before
+		}
+		if !removed && before.Sub(since) < moment {
 			return ""
 		}
-		saw.Text = fmt.Sprintf("since %s: %v", r.partialSince.Format(history.Clock), err)
+		saw.Text = fmt.Sprintf("since %s: %v", since.Format(history.Clock), err)
 	}
 	s.Add(saw)
 	return s.Broken()
