@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // troubleSlack is how long an operation that met a trouble may still run, and
@@ -162,27 +163,26 @@ func (c *Checker) leftMounted(v *history.Volume, call history.Call) bool {
 	if call.Contended || !v.LastOK(history.Publish).IsZero() {
 		return false
 	}
-	mounted, err := c.isMounted(v.Target)
-	if err != nil || !mounted {
+	s := c.told(story.Event{At: call.From, What: story.Publish}, story.Event{At: call.To, What: story.Refused})
+	if _, err := c.tellMount(s, v); s.Broken() == "" {
 		c.fail(err)
 		return false
 	}
-	c.cfg.Findings.Add(history.FailedPublish, v, fmt.Sprintf(
-		"%s at %s failed with %s, which says that nothing is mounted, but something is mounted at %s (%s)",
-		call.Method, call.From.Format(history.Clock), call.Code(), v.Target, said(call.Err)))
+	c.cfg.Findings.Add(history.FailedPublish, v, fmt.Sprintf("%s at %s failed with %s, which says that nothing is mounted: %s (%s)",
+		call.Method, call.From.Format(history.Clock), call.Code(), s.Broken(), said(call.Err)))
 	return true
 }
 
 // checkTarget reports what there still is of the target of a volume that was
 // unpublished.
 func (c *Checker) checkTarget(v *history.Volume) {
-	mounted, err := c.isMounted(v.Target)
-	if err != nil {
+	s := c.told(calls(v)...)
+	if _, err := c.tellMount(s, v); err != nil {
 		c.fail(err)
 		return
 	}
-	if mounted {
-		c.cfg.Findings.Add(history.NoLeak, v, fmt.Sprintf("its unpublish succeeded, but %s is still mounted", v.Target))
+	if s.Broken() != "" {
+		c.cfg.Findings.Add(history.NoLeak, v, "its unpublish succeeded: "+s.Broken())
 		return
 	}
 	switch _, err := os.Lstat(v.Target); {

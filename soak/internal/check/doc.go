@@ -11,13 +11,12 @@
 // in it excuses. A fault that excuses something has to be noted, in the volume's
 // story or the timeline, before it is brought about.
 //
-// What may become of a retained volume, or of one whose pod went without an unpublish, and
-// from when until when, is decided by package story. It is told what the kubelet, people and
-// other pods did with the volume, and what put its deletion off: see story.go and excuses.go. Two
-// things stay here, because a story knows neither the disk of a machine nor other volumes. Pressure
-// is measured, and the order in which it takes volumes compares several. And of a volume that
-// is there in part only a later look says whether it was on its way. A published volume is in
-// one state alone, so a look at it is compared with that.
+// What may become of a volume, and from when until when, is decided by package story. It is told
+// what the kubelet, people and other pods did with the volume, what put its deletion off, and what a
+// look finds of its data and its mount: see story.go and excuses.go. Two things stay here, because a
+// story knows neither the disk of a machine nor other volumes. Pressure is measured, and the order in
+// which it takes volumes compares several. And of a volume that is there in part only a later look
+// says whether it was on its way.
 //
 // It changes nothing on the node, and knows nothing of what is in a volume: how
 // to look at a volume, at the disk and at the mount table is given to it.

@@ -94,35 +94,29 @@ func (c *Checker) lookAtPublished(p *published) {
 		return
 	}
 	v, before := p.volume, time.Now()
-	err := c.compare(v)
+	s := c.told(append(calls(v), story.Event{At: before, What: story.Wrote, N: 1})...)
+	mounted := c.see(s, v)
 	c.mu.Lock()
 	since := p.lastGood
-	if err == nil {
+	if s.Broken() == "" {
 		p.lastGood = before
 	}
 	c.mu.Unlock()
 	// A look that went on while the volume ended proves nothing, and what was
 	// reported once is not reported again.
-	if err == nil || !c.forgetPublished(p) {
-		return
-	}
-	if v.Troubled(time.Time{}, time.Now(), workload.VolumeRemoved, workload.VolumeSymlink, workload.PodRemoved) {
+	if s.Broken() == "" || !c.forgetPublished(p) {
 		return
 	}
 	now := time.Now()
-	mounted, mountErr := c.isMounted(v.Target)
-	if mountErr != nil {
-		c.fail(mountErr)
+	if v.Troubled(time.Time{}, now, workload.VolumeRemoved, workload.VolumeSymlink, workload.PodRemoved) {
 		return
 	}
 	c.spoil(v)
+	broken := history.PublishedData
 	if !mounted && c.cfg.Timeline.During(since, now, workload.DaemonKill) {
-		c.cfg.Findings.Add(history.Durable, v, fmt.Sprintf(
-			"it was published before the driver was killed, and at %s nothing is mounted at %s", now.Format(history.Clock), v.Target))
-		return
+		broken = history.Durable // it was published before the kill
 	}
-	c.cfg.Findings.Add(history.PublishedData, v, fmt.Sprintf("it is published, it was whole at %s, and at %s: %v",
-		since.Format(history.Clock), now.Format(history.Clock), err))
+	c.cfg.Findings.Add(broken, v, fmt.Sprintf("it was whole at %s: %s", since.Format(history.Clock), s.Broken()))
 }
 
 // spoil notes that the data of a volume was reported as lost while it was
@@ -143,23 +137,30 @@ func (c *Checker) takeSpoilt(v *history.Volume) bool {
 	return spoilt
 }
 
-// compare says what is wrong with a published volume.
-func (c *Checker) compare(v *history.Volume) error {
-	mounted, err := c.isMounted(v.Target)
-	if err != nil {
+// see tells the story of a published volume what its pod sees and what is in its data directory, until something
+// breaks it. It reports whether anything is mounted.
+func (c *Checker) see(s *story.Story, v *history.Volume) (mounted bool) {
+	if mounted, err := c.tellMount(s, v); !mounted {
 		c.fail(err)
-	} else if !mounted {
-		return fmt.Errorf("nothing is mounted at %s", v.Target)
+		return false
 	}
-	if found, err := c.cfg.Look(v, v.Target); found != story.Whole {
-		return fmt.Errorf("through the target: %w", err)
+	found, err := c.cfg.Look(v, v.Target)
+	if found == story.Whole && v.Data != "" {
+		at := time.Now()
+		found, err := c.cfg.Look(v, v.Data)
+		tellLook(s, at, found, err)
 	}
-	if v.Data == "" {
-		return nil
+	if err == nil && v.Data != "" && s.Broken() == "" {
+		err = sameDirectory(v)
 	}
-	if found, err := c.cfg.Look(v, v.Data); found != story.Whole {
-		return fmt.Errorf("in the data directory: %w", err)
+	if err != nil {
+		tellLook(s, time.Now(), story.Wrong, err)
 	}
+	return true
+}
+
+// sameDirectory says what else than the data directory the pod sees.
+func sameDirectory(v *history.Volume) error {
 	target, err := os.Stat(v.Target)
 	if err != nil {
 		return fmt.Errorf("target: %w", err)

@@ -8,6 +8,55 @@ import (
 	"github.com/katbox/katbox/soak/story"
 )
 
+// calls are those that the kubelet sent for a volume, and what succeeded of them.
+func calls(v *history.Volume) (events []story.Event) {
+	for _, call := range []struct {
+		method history.Method
+		sent   story.Verb
+		done   story.Verb
+	}{{history.Publish, story.Publish, story.Published}, {history.Unpublish, story.Unpublish, story.Retained}} {
+		if at := v.FirstSent(call.method); !at.IsZero() {
+			events = append(events, story.Event{At: at, What: call.sent})
+		}
+		if at := v.LastOK(call.method); !at.IsZero() {
+			events = append(events, story.Event{At: at, What: call.done})
+		}
+	}
+	return events
+}
+
+// told is the story of such events.
+func (c *Checker) told(events ...story.Event) *story.Story {
+	s := story.New(c.cfg.Tolerance)
+	for _, e := range events {
+		s.Add(e)
+	}
+	return s
+}
+
+// tellLook goes on with what a look found that is over now. The error says more.
+func tellLook(s *story.Story, from time.Time, found story.Verb, err error) {
+	e := story.Event{At: from, Until: time.Now(), What: found}
+	if err != nil {
+		e.Text = err.Error()
+	}
+	s.Add(e)
+}
+
+// tellMount goes on with whether a volume is mounted at its target, and reports that.
+func (c *Checker) tellMount(s *story.Story, v *history.Volume) (mounted bool, err error) {
+	from := time.Now()
+	mounted, err = c.isMounted(v.Target)
+	switch {
+	case err != nil:
+	case mounted:
+		tellLook(s, from, story.Shown, nil)
+	default:
+		tellLook(s, from, story.Missing, nil)
+	}
+	return mounted, err
+}
+
 // story is what is known of a retained volume by now, as package story judges it, with
 // what pods that attach it may have done or without.
 func (r *retained) story(attachments bool) *story.Story {
