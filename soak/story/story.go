@@ -186,8 +186,8 @@ func (s *Story) Limit(now time.Time) time.Time {
 
 func (s *Story) breaks(format string, args ...any) { s.broken = fmt.Sprintf(format, args...) }
 
-// Clock is how stories give the time.
-func Clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+// Clock is how stories give the time, in the zone that it has.
+func Clock(t time.Time) string { return t.Format("15:04:05.000") }
 
 // Told is the story for people: of looks that saw the same, one after the other,
 // the first and the last.

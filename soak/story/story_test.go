@@ -15,7 +15,7 @@ const (
 
 // at is an event so many seconds after the beginning. A look takes half a second.
 func at(second float64, what Verb, n ...int) Event {
-	e := Event{At: time.Unix(1700000000, 0).Add(time.Duration(second * float64(time.Second))), What: what, Lifespan: testLifespan}
+	e := Event{At: time.Unix(1700000000, 0).UTC().Add(time.Duration(second * float64(time.Second))), What: what, Lifespan: testLifespan}
 	e.Until = e.At.Add(500 * time.Millisecond)
 	if len(n) > 0 {
 		e.N = n[0]

@@ -129,7 +129,7 @@ func (c *Checker) Called(v *history.Volume, call history.Call) {
 	}
 	if broken != "" && !c.refusedAttach(v, call) {
 		c.cfg.Findings.Add(broken, v, fmt.Sprintf("%s at %s was answered %s after %s: %s (%s)", call.Method,
-			call.From.Format(history.Clock), call.Code(), call.Took().Round(time.Millisecond), why, said(call.Err)))
+			story.Clock(call.From), call.Code(), call.Took().Round(time.Millisecond), why, said(call.Err)))
 	}
 	if call.Method == history.Publish && call.Err == nil && v.Attaches != nil {
 		c.judgeHoard(v)
@@ -169,7 +169,7 @@ func (c *Checker) leftMounted(v *history.Volume, call history.Call) bool {
 		return false
 	}
 	c.cfg.Findings.Add(history.FailedPublish, v, fmt.Sprintf("%s at %s failed with %s, which says that nothing is mounted: %s (%s)",
-		call.Method, call.From.Format(history.Clock), call.Code(), s.Broken(), said(call.Err)))
+		call.Method, story.Clock(call.From), call.Code(), s.Broken(), said(call.Err)))
 	return true
 }
 

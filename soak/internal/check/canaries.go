@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // lookAtCanaries reports what changed outside of the volumes, each change once.
@@ -19,6 +20,6 @@ func (c *Checker) lookAtCanaries() {
 	c.mu.Unlock()
 	if !told {
 		c.cfg.Findings.Add(history.Contained, nil, fmt.Sprintf(
-			"what is outside of the data directories should stay as it is, and at %s: %v", time.Now().Format(history.Clock), err))
+			"what is outside of the data directories should stay as it is, and at %s: %v", story.Clock(time.Now()), err))
 	}
 }

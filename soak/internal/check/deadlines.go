@@ -142,7 +142,7 @@ func (c *Checker) conclude(r *retained, found story.Verb, broken string, before,
 	case found == story.Gone && c.mayBeEvicted(r, after):
 		c.evicted(r, after)
 	case found == story.Gone && c.broken(r, after) == c.durable(r.from, after) && c.besideRemoval(r.volume, r.lastWhole, after):
-		c.reportAs(history.Removes, r, fmt.Sprintf("another volume was removed, and at %s: %v", after.Format(history.Clock), absence(err)))
+		c.reportAs(history.Removes, r, fmt.Sprintf("another volume was removed, and at %s: %v", story.Clock(after), absence(err)))
 	case found == story.Gone:
 		c.report(r, after, fmt.Sprintf("%s%s (%v)", broken, c.pressureText(r, after), absence(err)))
 	case found == story.Whole:

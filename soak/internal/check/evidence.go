@@ -7,6 +7,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // underWay is for how long a deletion may go on that was decided together with another one.
@@ -109,6 +110,6 @@ func (c *Checker) judgeSuspicion(s suspicion) bool {
 	}
 	c.cfg.Findings.Add(history.KeepsFailed, s.gone, fmt.Sprintf(
 		"its pod failed, and it was evicted by %s, but volume %s, whose pod had succeeded before %s, is still there at %s",
-		s.goneBy.Format(history.Clock), v.ID, s.kept.to.Format(history.Clock), before.Format(history.Clock)))
+		story.Clock(s.goneBy), v.ID, story.Clock(s.kept.to), story.Clock(before)))
 	return true
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -86,5 +87,5 @@ func (c *Checker) checkProgress(oldest *retained, now time.Time) {
 	c.cfg.Findings.Add(history.FullDisk, oldest.volume, fmt.Sprintf(
 		"under pressure, with a factor of %.2f at most since %s, it should have been evicted by %s as the oldest, "+
 			"but it is still there at %s and nothing else was evicted",
-		high, from.Format(history.Clock), from.Format(history.Clock), now.Format(history.Clock)))
+		high, story.Clock(from), story.Clock(from), story.Clock(now)))
 }

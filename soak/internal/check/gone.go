@@ -8,6 +8,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // ringOfTombstones is how many tombstones a driver keeps. Of those that went before, it may
@@ -66,7 +67,7 @@ func (c *Checker) CheckGone(list []Buried, last bool) (missing int) {
 			continue // it was forgotten again, or there was no room for it
 		case last:
 			c.cfg.Findings.Add(history.Tombstones, e.volume, fmt.Sprintf("it was gone by %s, and the driver remembers nothing of it",
-				e.by.Format(history.Clock)))
+				story.Clock(e.by)))
 			fallthrough
 		default:
 			missing++
@@ -93,7 +94,7 @@ func (c *Checker) judgeTombstones(e end, stones []Buried) {
 		wrong("it is of pod %s/%s (%s), and its tombstone of %s/%s (%s)", v.Namespace, v.PodName, v.Pod, b.Namespace, b.Pod, b.PodUID)
 	}
 	if may := c.reasons(e); !slices.Contains(may, b.Reason) {
-		wrong("it was gone by %s because of: %s; its tombstone says: %s", e.by.Format(history.Clock), strings.Join(may, ", or "), b.Reason)
+		wrong("it was gone by %s because of: %s; its tombstone says: %s", story.Clock(e.by), strings.Join(may, ", or "), b.Reason)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // What pods attach makes no room for others, so that it is bounded: as what is pinned, by a share of the disk.
@@ -43,7 +44,7 @@ func (c *Checker) judgeHoard(by *history.Volume) {
 	if before := c.hoardedCertainly(); before > bound {
 		c.cfg.Findings.Add(history.Attached, by, fmt.Sprintf(
 			"at %s it was attached, and pods had volumes of %d bytes attached already: all may have %d",
-			time.Now().Format(history.Clock), before, bound))
+			story.Clock(time.Now()), before, bound))
 	}
 	c.hoard[by.ID] = hoarded{by, took}
 }

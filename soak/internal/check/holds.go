@@ -6,6 +6,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // BeginPin says that a person is about to ask the driver to keep a volume for a time.
@@ -87,7 +88,7 @@ func (c *Checker) checkRefused(v *history.Volume, from time.Time, promise histor
 	case how == Absent && (r == nil || now.After(r.mayGoFrom()) || c.mayBeEvictedBy(r, now)):
 	default:
 		c.cfg.Findings.Add(promise, v, fmt.Sprintf("it is retained, but %s sent at %s failed at %s: %v",
-			what, from.Format(history.Clock), now.Format(history.Clock), err))
+			what, story.Clock(from), story.Clock(now), err))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // Listed is a volume as a list shows it. Empty fields are not known to the driver.
@@ -88,7 +89,7 @@ func (l *Listing) objectAs(broken history.Promise, v *history.Volume, what strin
 	if l.namespace != "" {
 		of = "namespace " + l.namespace
 	}
-	what = fmt.Sprintf("the list of %s that began at %s: %s", of, l.from.Format(history.Clock), what)
+	what = fmt.Sprintf("the list of %s that began at %s: %s", of, story.Clock(l.from), what)
 	l.checker.cfg.Findings.Add(broken, v, what)
 }
 
@@ -119,7 +120,7 @@ func (l *Listing) judge(item Listed) {
 	case l.namespace != "" && v.Namespace != l.namespace:
 		l.object(v, fmt.Sprintf("the volume is of namespace %s", v.Namespace))
 	case !gone.IsZero() && gone.Add(staleAllowance).Before(l.from) && len(v.Troubles()) == 0:
-		l.object(v, fmt.Sprintf("its data is gone since %s, and the list has it", gone.Format(history.Clock)))
+		l.object(v, fmt.Sprintf("its data is gone since %s, and the list has it", story.Clock(gone)))
 	case r != nil && again && r.from.After(l.from):
 		// The list may have it from before it was published again.
 	case r != nil:
@@ -144,7 +145,7 @@ func (l *Listing) judgeRetained(r *retained, item Listed) {
 	at, expires := item.RetainedAt.Add(-offset), item.ExpiresAt.Add(-offset)
 	if at.Before(r.from.Add(-usualLateness)) || at.After(r.to.Add(usualLateness)) {
 		l.objectAs(broken, v, fmt.Sprintf("it was retained between %s and %s, and the list says %s",
-			r.from.Format(history.Clock), r.to.Format(history.Clock), at.Format(history.Clock)))
+			story.Clock(r.from), story.Clock(r.to), story.Clock(at)))
 		return
 	}
 	// Pressure makes it earlier.
@@ -158,6 +159,6 @@ func (l *Listing) judgeRetained(r *retained, item Listed) {
 	from, to := earlier(r.earliest, r.mayGoFrom()), later(r.deadline, r.dueAt())
 	if expires.Before(from.Add(-usualLateness)) || expires.After(to.Add(usualLateness)) {
 		l.objectAs(broken, v, fmt.Sprintf("its deadline is between %s and %s, and the list says %s",
-			from.Format(history.Clock), to.Format(history.Clock), expires.Format(history.Clock)))
+			story.Clock(from), story.Clock(to), story.Clock(expires)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // clearlyOlder is by how much one unpublish has to be over before another is
@@ -34,7 +35,7 @@ func (c *Checker) checkOrder(gone *retained, goneBy time.Time) {
 	}
 	c.cfg.Findings.Add(history.Durable, gone.volume, fmt.Sprintf(
 		"evicted out of order: it was unpublished at %s and is gone, but volume %s, unpublished at %s, is still there at %s",
-		gone.from.Format(history.Clock), older.volume.ID, older.to.Format(history.Clock), before.Format(history.Clock)))
+		story.Clock(gone.from), older.volume.ID, story.Clock(older.to), story.Clock(before)))
 }
 
 // oldest is the retained volume that the driver has to evict first. What

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -262,5 +262,5 @@ func (c *Checker) pressureText(r *retained, gone time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf(", or %s under the highest pressure since it was last seen, with a factor of %.2f",
-		r.from.Add(shortened(c.cfg.lifespan(r.volume), low)).Format(history.Clock), low)
+		story.Clock(r.from.Add(shortened(c.cfg.lifespan(r.volume), low))), low)
 }

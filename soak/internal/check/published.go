@@ -116,7 +116,7 @@ func (c *Checker) lookAtPublished(p *published) {
 	if !mounted && c.cfg.Timeline.During(since, now, workload.DaemonKill) {
 		broken = history.Durable // it was published before the kill
 	}
-	c.cfg.Findings.Add(broken, v, fmt.Sprintf("it was whole at %s: %s", since.Format(history.Clock), s.Broken()))
+	c.cfg.Findings.Add(broken, v, fmt.Sprintf("it was whole at %s: %s", story.Clock(since), s.Broken()))
 }
 
 // spoil notes that the data of a volume was reported as lost while it was

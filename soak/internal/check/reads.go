@@ -6,6 +6,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // Failure is how a request to the admin socket failed.
@@ -37,7 +38,7 @@ func (c *Checker) ReadFailed(v *history.Volume, from time.Time, how Failure, wha
 	case (how == Absent || how == Broken) && v != nil && c.mayBeAbsent(v):
 		return true
 	}
-	c.cfg.Findings.Add(history.ReadsTrue, v, fmt.Sprintf("%s, asked for at %s, and nothing excuses that", what, from.Format(history.Clock)))
+	c.cfg.Findings.Add(history.ReadsTrue, v, fmt.Sprintf("%s, asked for at %s, and nothing excuses that", what, story.Clock(from)))
 	return false
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // excuse lets the remains of a volume be: they are not the driver's doing, or
@@ -37,7 +38,7 @@ func (c *Checker) awaitEmpty(ctx context.Context, until time.Time) error {
 		if before.After(until) {
 			c.cfg.Findings.Add(history.NoLeak, nil, fmt.Sprintf(
 				"all volumes are over since %s, but the working directory still has %s",
-				until.Add(-c.cfg.Tolerance).Format(history.Clock), some(found)))
+				story.Clock(until.Add(-c.cfg.Tolerance)), some(found)))
 			return nil
 		}
 		if err := pause.For(ctx, dueInterval); err != nil {

@@ -94,7 +94,7 @@ func (c *Checker) judge(r *retained, before, after time.Time, found story.Verb, 
 		if !removed && before.Sub(since) < moment {
 			return ""
 		}
-		saw.Text = fmt.Sprintf("since %s: %v", since.Format(history.Clock), err)
+		saw.Text = fmt.Sprintf("since %s: %v", story.Clock(since), err)
 	}
 	s.Add(saw)
 	return s.Broken()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -81,6 +82,6 @@ func (c *Checker) checkVain(v *history.Volume, goneBy time.Time) {
 	if known && gone > most {
 		c.cfg.Findings.Add(history.MakesRoom, v, fmt.Sprintf(
 			"evicted by %s as the %dth volume whose files a process has open, so that none of them made room; %d should be enough to know that",
-			goneBy.Format(history.Clock), gone, most))
+			story.Clock(goneBy), gone, most))
 	}
 }

@@ -1,6 +1,10 @@
 package history
 
-import "time"
+import (
+	"time"
+
+	"github.com/katbox/katbox/soak/story"
+)
 
 // Pin is what became of a person's request to keep the volume: until when, when it
 // was sent, and when it was answered with success; zero if it was not.
@@ -16,7 +20,7 @@ func (v *Volume) BeginPin(until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.pin = Pin{Until: until, Sent: time.Now()}
-	v.remember(event{at: v.pin.Sent, what: "a person asks to keep it until " + until.Format(Clock)})
+	v.remember(event{at: v.pin.Sent, what: "a person asks to keep it until " + story.Clock(until)})
 }
 
 // EndPin notes the answer to a request to keep the volume.

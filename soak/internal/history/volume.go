@@ -10,10 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
-
-// Clock is how stories give the time; the daemon's log has dates of its own.
-const Clock = "15:04:05.000"
 
 // settleLimit is how long a call may go on in the driver that its client gave
 // up. It excuses a refusal for so long and no longer: a volume that is refused
@@ -226,7 +224,7 @@ func (v *Volume) Story() []string {
 		if v.forgotten > 0 && i == longestStory/2 {
 			lines = append(lines, fmt.Sprintf("... %d events left out ...", v.forgotten))
 		}
-		lines = append(lines, e.at.Format(Clock)+"  "+e.text())
+		lines = append(lines, story.Clock(e.at)+"  "+e.text())
 	}
 	return lines
 }

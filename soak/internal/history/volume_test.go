@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 func TestContention(t *testing.T) {
@@ -145,7 +146,7 @@ func TestStory(t *testing.T) {
 		got := strings.Join(v.Story(), "\n")
 		// Midnight of the bubble's first day, in whatever zone the machine has.
 		at := func(s int) string {
-			return time.Date(2000, 1, 1, 0, 0, s, 0, time.UTC).Local().Format(Clock)
+			return story.Clock(time.Date(2000, 1, 1, 0, 0, s, 0, time.UTC).Local())
 		}
 		want := at(0) + "  pod created\n" +
 			at(1) + "  NodePublishVolume   is without an answer\n" +

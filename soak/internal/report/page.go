@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // pageFiles are the parts of the page: plain HTML, CSS and ES modules, which nothing builds.
@@ -109,7 +109,7 @@ func newPageData(x *Result) pageData {
 	p.Run.Violations = []violation{}
 	told, more := x.stories()
 	for _, s := range told {
-		p.Stories = append(p.Stories, pageStory{s.violation, s.At.Format(history.Clock), s.again()})
+		p.Stories = append(p.Stories, pageStory{s.violation, story.Clock(s.At), s.again()})
 	}
 	p.More = more
 	for _, f := range x.FaultSpans {

@@ -11,9 +11,9 @@ import (
 // mostStories is how many stories are told.
 const mostStories = 10
 
-// story is a violation and how often the same promise was broken to the same
+// repeated is a violation and how often the same promise was broken to the same
 // volume. The first time tells most about the cause.
-type story struct {
+type repeated struct {
 	violation
 	times int
 	// rank is how many stories of the same promise are older.
@@ -21,7 +21,7 @@ type story struct {
 }
 
 // again says how often the same happened again; empty if it did not.
-func (s story) again() string {
+func (s repeated) again() string {
 	switch s.times {
 	case 1:
 		return ""
@@ -34,19 +34,19 @@ func (s story) again() string {
 
 // stories makes one story of what happened to one volume again and again, and
 // picks a few that are different. More is how many are left out.
-func (x *Result) stories() (told []story, more int) {
+func (x *Result) stories() (told []repeated, more int) {
 	all := storiesOf(x.Violations)
 	told = all[:min(mostStories, len(all))]
 	return told, len(all) - len(told)
 }
 
-func storiesOf(all []violation) []story {
+func storiesOf(all []violation) []repeated {
 	type key struct {
 		promise history.Promise
 		volume  string
 		what    string
 	}
-	var list []story
+	var list []repeated
 	known := make(map[key]int)
 	for _, v := range all {
 		k := key{promise: v.Promise, volume: v.Volume}
@@ -57,7 +57,7 @@ func storiesOf(all []violation) []story {
 		if !ok {
 			i = len(list)
 			known[k] = i
-			list = append(list, story{violation: v})
+			list = append(list, repeated{violation: v})
 		}
 		list[i].times++
 	}
@@ -68,6 +68,6 @@ func storiesOf(all []violation) []story {
 		list[i].rank = rank[list[i].Promise]
 		rank[list[i].Promise]++
 	}
-	slices.SortStableFunc(list, func(a, b story) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortStableFunc(list, func(a, b repeated) int { return cmp.Compare(a.rank, b.rank) })
 	return list
 }

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/table"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // widestErrors is the width of the column with the errors, so that the table
@@ -68,8 +68,8 @@ func (x *Result) summaryTable() string {
 }
 
 // tell prints the story of one violation.
-func tell(w io.Writer, number int, v story) {
-	fmt.Fprintf(w, "\nviolation %d at %s: %s\n", number, v.At.Format(history.Clock), v.Promise)
+func tell(w io.Writer, number int, v repeated) {
+	fmt.Fprintf(w, "\nviolation %d at %s: %s\n", number, story.Clock(v.At), v.Promise)
 	if v.Volume != "" {
 		fmt.Fprintf(w, "  volume %s\n  pod    %s\n", v.Volume, v.Pod)
 	}
