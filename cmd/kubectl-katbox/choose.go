@@ -39,25 +39,7 @@ func (c *choice) define(flags *pflag.FlagSet) {
 
 // one returns the only volume that a target matches, or the newest with --last.
 func (c *choice) one(ctx context.Context, s *session, t target) (resource.RetainedVolume, error) {
-	var found, logs []resource.RetainedVolume
-	more := false
-	incomplete, err := c.each(ctx, s, t, func(v resource.RetainedVolume) error {
-		if v.Spec.VolumeName == volume.LogsName && c.volume == "" && t.volume == "" {
-			logs = append(logs[:0], v)
-			return nil
-		}
-		if more = len(found) == mostMatches; more {
-			return cluster.ErrEnough
-		}
-		found = append(found, v)
-		if c.last {
-			return cluster.ErrEnough
-		}
-		return nil
-	})
-	if len(found) == 0 {
-		found = logs // without a name they are meant only where nothing else is
-	}
+	found, more, incomplete, err := c.matches(ctx, s, t, mostMatches)
 	switch {
 	case err != nil:
 		return resource.RetainedVolume{}, err
@@ -75,6 +57,19 @@ func (c *choice) one(ctx context.Context, s *session, t target) (resource.Retain
 		count = "more than " + count
 	}
 	return resource.RetainedVolume{}, fmt.Errorf("%s retained volumes match %s: give one of these names, or --last for the newest", count, t)
+}
+
+// matches returns the first volumes that a target matches, or the newest with --last, and whether there are more than most.
+func (c *choice) matches(ctx context.Context, s *session, t target, most int) (found []resource.RetainedVolume, more, incomplete bool, err error) {
+	m := verbs.Matches[resource.RetainedVolume]{Most: most, Last: c.last}
+	incomplete, err = c.each(ctx, s, t, func(v resource.RetainedVolume) error {
+		if m.Add(v, v.Spec.VolumeName == volume.LogsName && c.volume == "" && t.volume == "") {
+			return cluster.ErrEnough
+		}
+		return nil
+	})
+	found, more = m.Found()
+	return found, more, incomplete, err
 }
 
 // each calls f with each volume that a target matches, the newest first, page by page, until f returns an

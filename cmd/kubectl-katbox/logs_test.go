@@ -125,6 +125,15 @@ func TestLogsAreNotMeant(t *testing.T) {
 	eve.wantOutput("files of b\n", "cat", "train-b:out.txt")
 	eve.wantOutput("files of a\n", "cat", "job/train:out.txt", "--last")
 	eve.wantOutput(printed(1, "F", "alone"), "cat", "train-b:main/0.log", "--volume", volume.LogsName)
+	// Where only logs are left, they are meant: of one pod.
+	n := c.Node("n2")
+	for i, pod := range []string{"left-a", "left-b"} {
+		_, dir := n.Put(30+i, "ci", "left", pod, func(d *volume.Description) { d.Record.VolumeName = volume.LogsName })
+		write(t, filepath.Join(dir, "main/0.log"), "of "+pod+"\n")
+	}
+	eve.wantOutput("of left-b\n", "cat", "left-b:main/0.log")
+	eve.wantOutput("of left-a\n", "cat", "job/left:main/0.log", "--last")
+	eve.wantFailure(verbs.CodeFailed, []string{"2 retained volumes match job/left", "--last"}, "cat", "job/left:main/0.log")
 }
 
 // TestDescribe says how a pod ended, what is kept of it, and what it printed last; what is not known it says so.

@@ -32,28 +32,14 @@ func (c choice) choose(ctx context.Context, s *session, t target) (api.Volume, e
 	if t.id != "" {
 		return s.byID(ctx, t.id)
 	}
-	var found, logs []api.Volume
-	more := false
+	m := verbs.Matches[api.Volume]{Most: mostMatches, Last: c.last}
 	err := s.eachVolume(ctx, api.Query{Namespace: t.namespace, Pod: t.pod}, func(v api.Volume) error {
-		if t.volume != "" && t.volume != v.Volume {
-			return nil
-		}
-		if v.Volume == volume.LogsName && t.volume == "" {
-			logs = append(logs[:0], v)
-			return nil
-		}
-		if more = len(found) == mostMatches; more {
-			return verbs.ErrEnough
-		}
-		found = append(found, v)
-		if c.last {
+		if (t.volume == "" || t.volume == v.Volume) && m.Add(v, v.Volume == volume.LogsName && t.volume == "") {
 			return verbs.ErrEnough
 		}
 		return nil
 	})
-	if len(found) == 0 {
-		found = logs // without a name they are meant only where nothing else is
-	}
+	found, more := m.Found()
 	switch {
 	case err != nil:
 		return api.Volume{}, err
