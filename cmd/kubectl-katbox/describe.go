@@ -1,16 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/model/podend"
 	"github.com/katbox/katbox/internal/model/resource"
-	"github.com/katbox/katbox/internal/model/terminal"
-	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/plugin/cluster"
 )
 
@@ -32,7 +30,7 @@ func describeVerb(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.describePod(ctx, kept, incomplete)
+			return s.Describe(ctx, s.pod(kept, incomplete))
 		}),
 	}
 	verb.Flags().StringVarP(&selector, "selector", "l", "", "only of pods whose volumes have these labels")
@@ -71,82 +69,17 @@ func (s *session) podOf(ctx context.Context, t target, selector string) (kept []
 	return kept, incomplete, nil
 }
 
-// describePod describes the pod whose volumes these are.
-func (s *session) describePod(ctx context.Context, kept []resource.RetainedVolume, incomplete bool) error {
+// pod returns the pod whose volumes these are, for a description.
+func (s *session) pod(kept []resource.RetainedVolume, incomplete bool) verbs.Pod {
 	first := kept[0]
-	var logs *resource.RetainedVolume
-	outcome := ""
-	for i := range kept {
-		if kept[i].Spec.VolumeName == volume.LogsName {
-			logs = &kept[i]
-		}
-		if outcome == "" {
-			outcome = kept[i].Status.Outcome
-		}
-	}
-	var end podend.Pod
-	known := false
-	if logs != nil {
-		var err error
-		if end, known, err = verbs.Ending(ctx, s.files(*logs)); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(s.Stdout, "Pod:       %s\nNamespace: %s\nUID:       %s\nNode:      %s\n", verbs.Known(first.Spec.PodName), first.Namespace,
-		verbs.Known(first.Spec.PodUID), verbs.Known(first.Spec.NodeName))
+	p := verbs.Pod{Name: first.Spec.PodName, Namespace: first.Namespace, UID: first.Spec.PodUID, Node: first.Spec.NodeName,
+		Incomplete: incomplete, Flags: "-n " + first.Namespace + " "}
 	if first.Spec.Owner != nil {
-		fmt.Fprintf(s.Stdout, "Owner:     %s\n", owner(first.Spec.Owner))
-	}
-	fmt.Fprintf(s.Stdout, "Outcome:   %s\n", verbs.Known(outcome))
-	if known {
-		s.WriteEnding(end)
-	} else {
-		fmt.Fprintln(s.Stdout, "Status:    not known: nothing has told the node how the containers ended, or it keeps no logs")
-	}
-	if err := s.listKept(kept, incomplete); err != nil {
-		return err
-	}
-	if logs != nil {
-		if err := s.LastLines(ctx, s.files(*logs), logs.Spec.PodName); err != nil {
-			return err
-		}
-	}
-	s.suggest(kept, logs)
-	return nil
-}
-
-// listKept lists what is kept of a pod, and until when.
-func (s *session) listKept(kept []resource.RetainedVolume, incomplete bool) error {
-	fmt.Fprintln(s.Stdout, "Kept:")
-	table := terminal.NewTable(s.Stdout)
-	for _, v := range kept {
-		size, until := terminal.Unknown, terminal.Unknown
-		if v.Status.Bytes != nil {
-			size = terminal.Size(*v.Status.Bytes)
-		}
-		if t := at(v.Status.ExpiresAt); !t.IsZero() {
-			until = "until " + verbs.Moment(t) + " (" + terminal.In(s.Now(), t) + ")"
-		}
-		table.Row("  "+verbs.Known(v.Spec.VolumeName), size, until, v.Name)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if incomplete {
-		fmt.Fprintln(s.Stdout, "  Some nodes did not answer: there may be more.")
-	}
-	return nil
-}
-
-// suggest names the commands that show more.
-func (s *session) suggest(kept []resource.RetainedVolume, logs *resource.RetainedVolume) {
-	fmt.Fprintln(s.Stdout, "\nMore:")
-	if logs != nil {
-		fmt.Fprintf(s.Stdout, "  %s logs -n %s %s --all-containers\n", s.Program, logs.Namespace, logs.Name)
+		p.Owner = owner(first.Spec.Owner)
 	}
 	for _, v := range kept {
-		if v.Spec.VolumeName != volume.LogsName {
-			fmt.Fprintf(s.Stdout, "  %s ls -n %s %s\n", s.Program, v.Namespace, v.Name)
-		}
+		p.Outcome = cmp.Or(p.Outcome, v.Status.Outcome)
+		p.Kept = append(p.Kept, verbs.Kept{Volume: s.files(v), Name: v.Spec.VolumeName, Size: v.Status.Bytes, Expires: at(v.Status.ExpiresAt)})
 	}
+	return p
 }

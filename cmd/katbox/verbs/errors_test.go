@@ -45,7 +45,7 @@ func TestExitCodesAndAdvice(t *testing.T) {
 		{verbs.CodeUsage, []string{"help", "frobnicate"}, []string{"there is no verb frobnicate"}},
 		{verbs.CodeUsage, []string{"sta"}, []string{"there is no verb sta; did you mean stat? see katbox help"}},
 		{verbs.CodeUsage, []string{"unpinn"}, []string{"did you mean unpin?"}},
-		{verbs.CodeUsage, []string{"describe", "--frob", id(1)}, []string{"unknown flag: --frob: the verb comes first"}},
+		{verbs.CodeUsage, []string{"inspect", "--frob", id(1)}, []string{"unknown flag: --frob: the verb comes first"}},
 		{verbs.CodeUsage, []string{"delete", id(1)}, []string{"did you mean rm?"}},
 		{verbs.CodeUsage, []string{"cat"}, []string{"an argument is missing: katbox cat TARGET:PATH..."}},
 		{verbs.CodeUsage, []string{"stat", "a/b", "c/d"}, []string{`unexpected argument "c/d"`}},
@@ -161,7 +161,7 @@ func TestNoDaemon(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	help := katbox(t, "help")
-	if help.code != 0 || help.stderr != "" || strings.Count(help.stdout, "\n") > 16 {
+	if help.code != 0 || help.stderr != "" || strings.Count(help.stdout, "\n") > 17 {
 		t.Errorf("%+v", help)
 	}
 	for line := range strings.Lines(help.stdout) {

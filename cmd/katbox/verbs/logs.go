@@ -21,12 +21,9 @@ func logsVerb() *cobra.Command {
 			if err := o.Check(); err != nil {
 				return err
 			}
-			t, err := parseTarget(args[0])
+			t, err := parsePod(args[0])
 			if err != nil {
 				return err
-			}
-			if t.hasPath {
-				return verbs.WrongUsage("%s is a path: the logs of a pod are meant", verbs.Quoted(args[0]))
 			}
 			v, err := s.logsOf(ctx, t)
 			if err != nil {
@@ -39,37 +36,52 @@ func logsVerb() *cobra.Command {
 	return verb
 }
 
+// parsePod reads the target of a verb that is about a pod, and not about its files.
+func parsePod(text string) (target, error) {
+	t, err := parseTarget(text)
+	if err == nil && t.hasPath {
+		err = verbs.WrongUsage("%s is a path: a pod is meant", verbs.Quoted(text))
+	}
+	return t, err
+}
+
 // logsOf returns the volume with the logs of the pod that a target means, or of the one of its name that ended last.
-func (s *session) logsOf(ctx context.Context, t target) (last api.Volume, err error) {
+func (s *session) logsOf(ctx context.Context, t target) (api.Volume, error) {
+	kept, err := s.ofLastPod(ctx, t, func(v *api.Volume) bool { return v.Volume == volume.LogsName })
+	switch {
+	case err != nil:
+		return api.Volume{}, err
+	case len(kept) == 0:
+		return api.Volume{}, verbs.NoVolume("no logs of %s are kept on this node: it keeps none (--logs=off) or had no room, the pod printed nothing, "+
+			"or they have expired", t)
+	}
+	return kept[0], nil
+}
+
+// ofLastPod returns the volumes that are meant of the pod that a target means, or of the one of its name that ended last.
+// It says if there are others.
+func (s *session) ofLastPod(ctx context.Context, t target, isMeant func(*api.Volume) bool) (kept []api.Volume, err error) {
 	q, uid := api.Query{Namespace: t.namespace, Pod: t.pod}, ""
 	if t.id != "" {
 		v, err := s.byID(ctx, t.id)
-		if err != nil || v.Volume == volume.LogsName {
-			return v, err
+		if err != nil {
+			return nil, err
 		}
 		q, uid = api.Query{Namespace: v.Namespace, Pod: v.Pod}, v.PodUID
 	}
-	pods := map[string]bool{}
+	several := false
 	err = s.eachVolume(ctx, q, func(v api.Volume) error {
-		if v.Volume != volume.LogsName || uid != "" && v.PodUID != uid {
-			return nil
-		}
-		if len(pods) == 0 {
-			last = v
-		}
-		if pods[v.PodUID] = true; len(pods) > mostMatches {
-			return verbs.ErrEnough
+		switch {
+		case !isMeant(&v) || uid != "" && v.PodUID != uid:
+		case len(kept) > 0 && v.PodUID != kept[0].PodUID:
+			several = true
+		default:
+			kept = append(kept, v)
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
-		return last, err
-	case len(pods) == 0:
-		return last, verbs.NoVolume("no logs of %s are kept on this node: it keeps none (--logs=off) or had no room, the pod printed nothing, "+
-			"or they have expired", t)
-	case len(pods) > 1:
-		fmt.Fprintf(s.Stderr, "Found several pods of this name, using %s, which ended last\n", last.PodUID)
+	if err == nil && several {
+		fmt.Fprintf(s.Stderr, "Found several pods of this name, using %s, which ended last\n", kept[0].PodUID)
 	}
-	return last, nil
+	return kept, err
 }

@@ -14,10 +14,9 @@ import (
 func statVerb() *cobra.Command {
 	var c choice
 	verb := &cobra.Command{
-		Use:        "stat TARGET[:PATH]",
-		Short:      "describes a volume or a file in it",
-		Args:       verbs.Arguments(1, 1),
-		SuggestFor: []string{"describe"},
+		Use:   "stat TARGET[:PATH]",
+		Short: "describes a volume or a file in it",
+		Args:  verbs.Arguments(1, 1),
 	}
 	c.define(verb.Flags())
 	output := verb.Flags().StringP("output", "o", "", "json")

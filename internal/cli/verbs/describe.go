@@ -12,6 +12,8 @@ import (
 
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/podend"
+	"github.com/katbox/katbox/internal/model/terminal"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (
@@ -24,8 +26,97 @@ const (
 var signals = map[int32]string{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
 	11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM"}
 
-// Ending reads how a pod has ended from the volume with its logs. ok is false if that was not known.
-func Ending(ctx context.Context, logs Volume) (end podend.Pod, ok bool, err error) {
+// Pod is a pod that is gone, of which something is kept. Texts that are not known are empty.
+type Pod struct {
+	Name, Namespace, UID, Node, Owner, Outcome string
+	Kept                                       []Kept
+	// Incomplete: nodes did not answer.
+	Incomplete bool
+	// Flags come before the targets of commands that are shown, such as "-n ci ".
+	Flags string
+}
+
+// Kept is a volume that is kept of a pod.
+type Kept struct {
+	Volume
+	// Name is that of the volume in its pod.
+	Name string
+	// Size is nil if it is not known, and Expires zero.
+	Size    *int64
+	Expires time.Time
+}
+
+// Describe says how a pod ended, what is kept of it, what it printed last, and what shows more.
+func (s *Session) Describe(ctx context.Context, p Pod) error {
+	var logs *Kept
+	for i := range p.Kept {
+		if p.Kept[i].Name == volume.LogsName {
+			logs = &p.Kept[i]
+		}
+	}
+	var end podend.Pod
+	known := false
+	if logs != nil {
+		var err error
+		if end, known, err = ending(ctx, logs.Volume); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(s.Stdout, "Pod:       %s\nNamespace: %s\nUID:       %s\nNode:      %s\n", Known(p.Name), Known(p.Namespace), Known(p.UID), Known(p.Node))
+	if p.Owner != "" {
+		fmt.Fprintf(s.Stdout, "Owner:     %s\n", p.Owner)
+	}
+	fmt.Fprintf(s.Stdout, "Outcome:   %s\n", Known(p.Outcome))
+	if known {
+		s.writeEnding(end)
+	} else {
+		fmt.Fprintln(s.Stdout, "Status:    not known: nothing has told the node how the containers ended, or it keeps no logs")
+	}
+	if err := s.listKept(p); err != nil {
+		return err
+	}
+	if logs != nil {
+		if err := s.lastLines(ctx, logs.Volume, p.Name); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(s.Stdout, "\nMore:")
+	if logs != nil {
+		fmt.Fprintf(s.Stdout, "  %s logs %s%s --all-containers\n", s.Program, p.Flags, logs.Target)
+	}
+	for i := range p.Kept {
+		if k := &p.Kept[i]; k != logs {
+			fmt.Fprintf(s.Stdout, "  %s ls %s%s:\n", s.Program, p.Flags, k.Target)
+		}
+	}
+	return nil
+}
+
+// listKept lists what is kept of a pod, and until when.
+func (s *Session) listKept(p Pod) error {
+	fmt.Fprintln(s.Stdout, "Kept:")
+	table := terminal.NewTable(s.Stdout)
+	for _, k := range p.Kept {
+		size, until := terminal.Unknown, terminal.Unknown
+		if k.Size != nil {
+			size = terminal.Size(*k.Size)
+		}
+		if !k.Expires.IsZero() {
+			until = "until " + Moment(k.Expires) + " (" + terminal.In(s.Now(), k.Expires) + ")"
+		}
+		table.Row("  "+Known(k.Name), size, until, k.Target)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if p.Incomplete {
+		fmt.Fprintln(s.Stdout, "  Some nodes did not answer: there may be more.")
+	}
+	return nil
+}
+
+// ending reads how a pod has ended from the volume with its logs. ok is false if that was not known.
+func ending(ctx context.Context, logs Volume) (end podend.Pod, ok bool, err error) {
 	list, err := logs.Reader.Files(ctx, logs.ID, api.FilesQuery{Depth: 1, Limit: namesAtOnce})
 	if err != nil {
 		return end, false, logs.Reader.Explain(ctx, logs.ID, err)
@@ -48,8 +139,8 @@ func Ending(ctx context.Context, logs Volume) (end podend.Pod, ok bool, err erro
 	return end, true, nil
 }
 
-// WriteEnding writes how a pod has ended. What it does not know it leaves out.
-func (s *Session) WriteEnding(end podend.Pod) {
+// writeEnding writes how a pod has ended. What it does not know it leaves out.
+func (s *Session) writeEnding(end podend.Pod) {
 	fmt.Fprintf(s.Stdout, "Status:    %s\n", because(end.Phase, end.Reason, end.Message))
 	if d := end.Disruption; d != nil {
 		fmt.Fprintf(s.Stdout, "Disrupted: %s\n", because("", d.Reason, d.Message))
@@ -146,8 +237,8 @@ func amounts(all map[string]string) string {
 	return strings.Join(texts, ", ")
 }
 
-// LastLines writes the last lines of each container, in a way that is safe for a terminal.
-func (s *Session) LastLines(ctx context.Context, v Volume, pod string) error {
+// lastLines writes the last lines of each container, in a way that is safe for a terminal.
+func (s *Session) lastLines(ctx context.Context, v Volume, pod string) error {
 	containers, _, err := logFiles(ctx, v)
 	if err != nil {
 		return err
