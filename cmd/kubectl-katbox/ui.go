@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/plugin/cluster"
 	"github.com/katbox/katbox/internal/plugin/web"
 	"github.com/katbox/katbox/internal/plugin/web/browser"
@@ -65,27 +66,38 @@ func (s *session) uiTarget(ctx context.Context, c *choice, args []string) (*web.
 		v, err := c.one(ctx, s, t)
 		return &web.Target{Namespace: v.Namespace, Name: v.Name, Path: t.path}, err
 	}
-	var found []resource.RetainedVolume
-	incomplete, err := c.each(ctx, s, t, func(v resource.RetainedVolume) error {
-		found = append(found, v)
-		if c.last || len(found) == 2 {
-			return cluster.ErrEnough
-		}
-		return nil
-	})
+	found, _, incomplete, err := c.matches(ctx, s, t, 2)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
 		return nil, c.nothing(ctx, s, t, incomplete)
 	case len(found) == 1:
-		return &web.Target{Namespace: found[0].Namespace, Name: found[0].Name}, nil
+		v, err := c.orLogs(ctx, s, t, found[0])
+		return &web.Target{Namespace: v.Namespace, Name: v.Name}, err
 	}
 	search := t.pod
 	if t.job != "" {
 		search = t.String()
 	}
 	return &web.Target{Namespace: cmp.Or(s.namespace, web.Everywhere), Search: search}, nil
+}
+
+// orLogs returns the logs of a pod that failed instead of the volume of it that a target means, if they are kept and the
+// volume was not named: the page opens where it says why.
+func (c *choice) orLogs(ctx context.Context, s *session, t target, v resource.RetainedVolume) (resource.RetainedVolume, error) {
+	if v.Status.Outcome != volume.Failed.String() || v.Spec.PodUID == "" || t.volume != "" || c.volume != "" {
+		return v, nil
+	}
+	_, err := s.eachPage(ctx, ofPod(&v), func(page cluster.Page) error {
+		for i := range page.Items {
+			if page.Items[i].Spec.VolumeName == volume.LogsName {
+				v = page.Items[i]
+			}
+		}
+		return nil
+	})
+	return v, err
 }
 
 // ui serves the page until the user ends it.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/testing/clustertest"
 )
 
@@ -200,6 +201,15 @@ func TestWhatThePageShowsFirst(t *testing.T) {
 	newest, _ := n.Put(1, "ci", "nightly", "nightly-aaaaa")
 	n.Put(2, "ci", "nightly", "nightly-bbbbb")
 	other, _ := n.Put(3, "ci", "other", "other-ccccc")
+	put := func(number int, pod, name string, outcome volume.Outcome) string {
+		v, _ := n.Put(number, "ci", pod, pod, func(d *volume.Description) {
+			d.Record.Pod, d.Record.VolumeName, d.Record.Outcome = volume.PodUID("uid-"+pod), name, outcome
+		})
+		return v
+	}
+	failedFiles, failedLogs := put(11, "failed", "scratch", volume.Failed), put(10, "failed", volume.LogsName, volume.Failed)
+	doneFiles := put(13, "done", "scratch", volume.Succeeded)
+	put(12, "done", volume.LogsName, volume.Succeeded)
 	eve := as(t, c, "eve")
 	for args, want := range map[string]map[string]string{
 		"":                            nil,
@@ -209,6 +219,13 @@ func TestWhatThePageShowsFirst(t *testing.T) {
 		"other-ccccc":                 {"namespace": "ci", "name": other, "path": "", "search": ""},
 		"other-ccccc:":                {"namespace": "ci", "name": other, "path": "", "search": ""},
 		other + ":x --volume scratch": {"namespace": "ci", "name": other, "path": "x", "search": ""},
+		"failed":                      {"namespace": "ci", "name": failedLogs, "path": "", "search": ""},
+		"job/failed --last":           {"namespace": "ci", "name": failedLogs, "path": "", "search": ""},
+		"failed:":                     {"namespace": "ci", "name": failedFiles, "path": "", "search": ""},
+		"failed --volume scratch":     {"namespace": "ci", "name": failedFiles, "path": "", "search": ""},
+		failedFiles:                   {"namespace": "ci", "name": failedFiles, "path": "", "search": ""},
+		"done":                        {"namespace": "ci", "name": doneFiles, "path": "", "search": ""},
+		"job/done --last":             {"namespace": "ci", "name": doneFiles, "path": "", "search": ""},
 	} {
 		got := eve.open(io.Discard, append(strings.Fields(args), "--no-browser")...).target()
 		if len(got) != len(want) {

@@ -115,11 +115,13 @@ export async function namespaces() {
   return json(await send("/namespaces"));
 }
 
-// list returns a page of retained volumes, or of those that are gone, and what the server warns of.
-export async function list(namespace, { gone = false, limit, next, signal }) {
+// list returns a page of retained volumes, or of those that are gone, and what the server warns of. pod, the spec of a
+// volume, selects the volumes of its pod.
+export async function list(namespace, { gone = false, pod = null, limit, next, signal }) {
   if (namespace !== everywhere) checkNamespace(namespace);
   const where = namespace === everywhere ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
-  const answer = await patient(`${base}${where}/retainedvolumes${query({ fieldSelector: gone ? "status.phase=Gone" : "", limit, continue: next })}`, { signal });
+  const fieldSelector = gone ? "status.phase=Gone" : pod ? `spec.podUID=${pod.podUID},spec.nodeName=${pod.nodeName}` : "";
+  const answer = await patient(`${base}${where}/retainedvolumes${query({ fieldSelector, limit, continue: next })}`, { signal });
   const page = await json(answer);
   onward(next, page.metadata?.continue);
   return { page, warnings: warningsOf(answer.headers.get("Warning") ?? "") };
@@ -165,9 +167,9 @@ export async function release(id, reason) {
   await send(path(), { method: "DELETE" });
 }
 
-// files returns a page of a directory.
-export async function files(id, { ref, limit, next, signal }) {
-  const page = await json(await patient(`${volumePath(id)}/files${query({ path: ref, limit, continue: next })}`, { signal }));
+// files returns a page of a directory, with as many levels of those in it as depth says.
+export async function files(id, { ref, limit, next, depth, signal }) {
+  const page = await json(await patient(`${volumePath(id)}/files${query({ path: ref, limit, depth, continue: next })}`, { signal }));
   onward(next, page.continue);
   return page;
 }

@@ -11,7 +11,7 @@
 // Begin with main.js, which shows the view that the address names (route.js). volumes.js has the lists of
 // the retained volumes and of those that are gone (listview.js is what they share, volumestore.js what is
 // loaded, facts.js what is said of a volume), volume.js is one volume, decide.js what a person decides about
-// it, directory.js and file.js what is in it. namespaces.js is the chooser of namespaces, command.js has
+// it, ending.js how its pod ended, directory.js and file.js what is in it. namespaces.js is the chooser of namespaces, command.js has
 // the plugin's commands for what is shown. api.js alone talks to the server, problem.js says what an
 // error means. grid.js and rows.js draw the rows of long lists that
 // can be seen, textview.js, hex.js and image.js the contents of files (text.js has the bytes of a text and its

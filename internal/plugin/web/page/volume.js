@@ -1,22 +1,25 @@
 // One volume: whose it was, what can be done with it, its path, and below that a directory or a file.
 
-import { entry, volume as getVolume } from "./api.js";
+import { entry, list, volume as getVolume } from "./api.js";
 import { copyButton } from "./command.js";
 import { askToPin, askToRelease, askToRemove, takeBack } from "./decide.js";
 import { DirectoryView } from "./directory.js";
 import { button, el, writable } from "./dom.js";
 import { download } from "./download.js";
+import { endingOf, logsName, readEnding } from "./ending.js";
 import { holdInFull, outcomeOf, timeLeft } from "./facts.js";
 import { FileView } from "./file.js";
 import { count, moment, size, span } from "./format.js";
 import { ancestors, base, cut, decode, namePieces, nameOf, parent, visible } from "./names.js";
 import { trouble } from "./problem.js";
-import { format, sameFile } from "./route.js";
+import { format, parse, sameFile } from "./route.js";
 import { compact } from "./volumestore.js";
 
 // A path of more steps has its middle left out: so many are shown at its beginning and at its end.
 const firstSteps = 2;
 const lastSteps = 3;
+// mostOfPod bounds how many volumes of a pod are listed beside the one that is shown.
+const mostOfPod = 50;
 
 export class VolumeView {
   #leaving = new AbortController();
@@ -30,11 +33,12 @@ export class VolumeView {
     this.steps = el("ol");
     this.path = el("nav", { class: "path", "aria-label": "Path" }, this.steps);
     this.tools = el("div", { class: "tools" });
+    this.ending = el("section", { class: "ending", tabindex: 0, "aria-label": "How the pod ended", hidden: true });
     this.notices = el("div", { class: "notices" });
     this.content = el("div", { class: "content" });
     const copy = copyButton(app, () => ({ ...this.id, ref: this.route.ref, file: this.inner instanceof FileView }), { class: "quiet slim", id: "copy-command" });
     this.top = el("div", { class: "bar about" }, el("div", { class: "who" }, el("div", { class: "headline" }, this.outcome, this.heading), this.facts), this.tools);
-    this.root = el("div", { class: "view", on: { keydown: (event) => this.#key(event) } }, el("div", { class: "trail" }, this.path, copy), this.top, this.notices, this.content);
+    this.root = el("div", { class: "view", on: { keydown: (event) => this.#key(event) } }, el("div", { class: "trail" }, this.path, copy), this.top, this.ending, this.notices, this.content);
   }
 
   // begin is called once the view is in the document.
@@ -54,8 +58,10 @@ export class VolumeView {
 
   async #load() {
     try {
-      this.#found(compact(await getVolume(this.id, this.#leaving.signal)));
+      const found = await getVolume(this.id, this.#leaving.signal);
+      this.#found(compact(found));
       this.app.reached(this.id.namespace);
+      if (this.volume.outcome === "Failed" && found.spec.podUID) this.log ??= this.#drawEnding(found.spec);
     } catch (problem) {
       if (problem.name !== "AbortError") this.trouble(problem, "get");
     }
@@ -67,6 +73,52 @@ export class VolumeView {
     this.#drawFacts();
     this.#drawPath();
     this.#drawTools();
+  }
+
+  // drawEnding shows how the pod ended, and what else is kept of it, if its logs are. It returns the ref of the log that says
+  // why, if this is the volume with the logs.
+  async #drawEnding(pod) {
+    const others = this.#others(pod);
+    const logs = this.isLogs ? this.id : (await others).find((v) => v.volume === logsName);
+    if (!logs) return "";
+    try {
+      const { end, log } = await readEnding(logs, this.#leaving.signal);
+      const draw = (volumes) => {
+        this.ending.replaceChildren(...endingOf(end, volumes));
+        this.#hideEnding();
+      };
+      draw([]);
+      others.then(draw);
+      return log;
+    } catch (problem) {
+      this.#unlessRefused(problem);
+      return "";
+    }
+  }
+
+  // others returns the other volumes of the pod.
+  async #others(pod) {
+    try {
+      const { page } = await list(this.id.namespace, { pod, limit: mostOfPod, signal: this.#leaving.signal });
+      return page.items.map(compact).filter(({ name }) => name !== this.id.name);
+    } catch (problem) {
+      this.#unlessRefused(problem);
+      return [];
+    }
+  }
+
+  // unlessRefused shows a problem. Who may not list volumes, or read their files, sees what else there is as it is.
+  #unlessRefused(problem) {
+    if (problem.name !== "AbortError" && problem.status !== 403) this.trouble(problem, "files");
+  }
+
+  // hideEnding hides it beside single files, except those of the logs.
+  #hideEnding() {
+    this.ending.hidden = this.ending.childElementCount === 0 || this.route.ref !== "" && !this.isLogs;
+  }
+
+  get isLogs() {
+    return this.volume?.volume === logsName;
   }
 
   // What can be done. How long a volume of a deleted claim is kept is decided elsewhere.
@@ -171,8 +223,27 @@ export class VolumeView {
     this.inner?.end();
     this.inner = null;
     this.notices.replaceChildren();
+    if (!before && route.ref === "") {
+      route = await this.#toLog(route);
+      if (this.ended || this.route !== route) return;
+    }
     this.top.classList.toggle("small", route.ref !== "");
+    this.#hideEnding();
     await this.#open(route, type);
+  }
+
+  // toLog goes on to the log of a pod that failed, from the volume with its logs.
+  async #toLog(route) {
+    this.content.replaceChildren(el("p", { class: "status" }, "Loading…"));
+    const volume = await this.whose();
+    if (!this.isLogs || volume.outcome !== "Failed") return route;
+    await this.loading;
+    const ref = await this.log;
+    if (!ref || this.ended || this.route !== route) return route;
+    history.replaceState(null, "", format({ ...this.id, ref }));
+    this.route = parse(location.hash);
+    this.#drawPath();
+    return this.route;
   }
 
   // open shows what a path leads to. type is what it is, if that is known.
@@ -208,6 +279,7 @@ export class VolumeView {
   again() {
     this.inner?.end();
     this.inner = null;
+    this.log = null;
     this.#load();
     this.update(this.route);
   }
@@ -219,6 +291,7 @@ export class VolumeView {
   }
 
   end() {
+    this.ended = true;
     this.#leaving.abort();
     this.opening?.abort();
     clearInterval(this.timer);
