@@ -52,9 +52,10 @@ test: ## Run vet and the tests that need neither root nor mounts, while you writ
 check: ## Pass all tests, as root; CHECK=install installs what they need, CHECK=partial leaves out what this machine lacks
 	@CHECK='$(CHECK)' .ci/check -short $(FLAGS)
 
-check-all: ## Pass them with each crash at each point, of the daemon and of the controller, an hour
+check-all: ## Pass them with each crash at each point, of the daemon and of the controller, and with 10,000 pods to convert, an hour
 	@CHECK='$(CHECK)' KATBOX_POOLS_FAULTS=all .ci/check $(FLAGS)
 	$(if $(FLAGS),,go test -tags crashpoints -count=1 -timeout 30m -run TestCrashAtEveryPoint ./cmd/katbox-controller)
+	$(if $(FLAGS),,cd .ci/deploy && $(PLAIN) KATBOX_OPT_IN_PODS=10000 go test -vet=off -count=1 -run TestOptInOfAnyPod .)
 
 lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
 	set -e; export $(PLAIN); for module in . internal/testing/sanity .ci .ci/deploy .ci/page; do \

@@ -13,6 +13,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -116,7 +117,8 @@ func asYAML(t *testing.T, object any) string {
 	return string(content)
 }
 
-// check compares what the API server made of a pod with what the table in Go says, and returns the decision.
+// check compares what the API server made of a pod with what the table in Go says, and returns the decision. The API server
+// has to accept what it made.
 func (c converter) check(t *testing.T, pod *corev1.Pod, params, annotations map[string]string) optin.Decision {
 	t.Helper()
 	before := pod.DeepCopy()
@@ -134,7 +136,51 @@ func (c converter) check(t *testing.T, pod *corev1.Pod, params, annotations map[
 	if want := applied(before, decision); !reflect.DeepEqual(plain(t, want), plain(t, after)) {
 		t.Errorf("the API server makes\n%s\nand the table says\n%s", asYAML(t, after.Spec), asYAML(t, want.Spec))
 	}
+	untouched(t, before, after)
+	valid(t, after)
 	return decision
+}
+
+// untouched fails if a pod is changed that must not be, or a volume. It does not ask the table.
+func untouched(t *testing.T, before, after *corev1.Pod) {
+	t.Helper()
+	_, mirror := before.Annotations["kubernetes.io/config.mirror"]
+	_, fargate := before.Labels["eks.amazonaws.com/fargate-profile"]
+	left := mirror || fargate || before.Labels[optin.Label] == optin.Drop || before.Spec.NodeName != "" ||
+		strings.HasPrefix(before.Spec.PriorityClassName, "system-") || before.Spec.OS != nil && before.Spec.OS.Name == corev1.Windows ||
+		before.Spec.NodeSelector["kubernetes.io/os"] == "windows" || before.Spec.NodeSelector["type"] == "virtual-kubelet" ||
+		slices.ContainsFunc(before.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
+	if left && !reflect.DeepEqual(plain(t, before), plain(t, after)) {
+		t.Errorf("this pod has to stay as it is:\n%s", asYAML(t, before))
+	}
+	files := map[string]bool{}
+	for _, container := range slices.Concat(before.Spec.Containers, before.Spec.InitContainers) {
+		for _, e := range container.Env {
+			if e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil {
+				files[e.ValueFrom.FileKeyRef.VolumeName] = true
+			}
+		}
+	}
+	if len(after.Spec.Volumes) < len(before.Spec.Volumes) {
+		t.Errorf("a volume is gone:\n%s", asYAML(t, after))
+		return
+	}
+	_, chosen := before.Annotations[optin.VolumesAnnotation]
+	for i, v := range before.Spec.Volumes {
+		is := after.Spec.Volumes[i]
+		others := !chosen && !preset(before) && slices.ContainsFunc([]string{"istio-", "workload-", "linkerd-",
+			"tekton-", "var-run-argo"}, func(prefix string) bool { return strings.HasPrefix(v.Name, prefix) })
+		stays := v.EmptyDir == nil || v.EmptyDir.Medium != "" || files[v.Name] || others
+		if is.Name != v.Name || stays && !equality.Semantic.DeepEqual(v, is) {
+			t.Errorf("volume %s has become\n%s", v.Name, asYAML(t, is))
+		}
+	}
+	for i, container := range before.Spec.Containers {
+		mounts := after.Spec.Containers[i].VolumeMounts
+		if kept := mounts[:min(len(mounts), len(container.VolumeMounts))]; !equality.Semantic.DeepEqual(kept, container.VolumeMounts) {
+			t.Errorf("container %s has the mounts\n%s", container.Name, asYAML(t, mounts))
+		}
+	}
 }
 
 func plain(t *testing.T, pod *corev1.Pod) map[string]any {
@@ -193,6 +239,11 @@ func requireNode(spec *corev1.PodSpec) {
 	}
 }
 
+// preset reports whether a preset is for a pod.
+func preset(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(optin.Presets, func(p optin.Preset) bool { _, ok := pod.Labels[p.Label]; return ok })
+}
+
 // TestOptInOfControllers: the pods that controllers make, and which of their volumes become Katbox volumes.
 func TestOptInOfControllers(t *testing.T) {
 	c := newConverter(t)
@@ -220,7 +271,6 @@ func TestOptInOfControllers(t *testing.T) {
 			if want := pod.Annotations["test/converted"]; strings.Join(converted, " ") != want {
 				t.Errorf("%s: converted are %v, want %q (%s)", pod.Name, converted, want, d.Because)
 			}
-			valid(t, c.admit(t, pod, optin.Defaults(), nil))
 		}
 	}
 }
@@ -254,7 +304,6 @@ func TestOptInOfManyVolumes(t *testing.T) {
 	if len(d.Volumes) != 200 || d.Volumes[199].Because != "" {
 		t.Errorf("not all are converted: %+v", d)
 	}
-	valid(t, c.admit(t, pod, optin.Defaults(), nil))
 }
 
 // TestOptInOfAnyPod: table and CEL agree on random pods, so that a pod changes in nothing but what the table says; and no
@@ -295,12 +344,11 @@ func TestOptInOfAnyPod(t *testing.T) {
 		if d.Because != "" {
 			alone++
 		}
-		valid(t, c.admit(t, pod, params, annotations))
 		if t.Failed() {
 			return
 		}
 	}
-	if converted < most/2 || added < most/50 || alone < most/50 {
+	if converted < most/4 || added < most/50 || alone < most/50 {
 		t.Errorf("of %d pods %d volumes are converted, %d added, %d pods left alone: too few to tell", most, converted, added, alone)
 	}
 }

@@ -40,6 +40,16 @@ func randomPod(r *rand.Rand) *corev1.Pod {
 		pod.Spec.NodeName = pick(r, "", "n1")
 	}
 	if rarely() {
+		pod.Annotations["kubernetes.io/config.mirror"] = "hash"
+		pod.Spec.NodeName = "n1" // or it is refused
+	}
+	if rarely() {
+		pod.Labels["eks.amazonaws.com/fargate-profile"] = "f"
+	}
+	if rarely() {
+		pod.Spec.OS = &corev1.PodOS{Name: pick(r, corev1.Windows, corev1.Linux)}
+	}
+	if rarely() {
 		pod.Spec.PriorityClassName = pick(r, "system-node-critical", "batch")
 	}
 	if rarely() {
@@ -100,7 +110,7 @@ func randomVolume(r *rand.Rand, name string) corev1.Volume {
 	case 1:
 		v.CSI = &corev1.CSIVolumeSource{Driver: api.DriverName}
 	default:
-		v.EmptyDir = &corev1.EmptyDirVolumeSource{Medium: pick(r, "", "", "", corev1.StorageMediumMemory)}
+		v.EmptyDir = &corev1.EmptyDirVolumeSource{Medium: pick(r, "", "", "", "", corev1.StorageMediumMemory, corev1.StorageMediumHugePages)}
 		if r.IntN(3) == 0 {
 			limit := resource.MustParse(pick(r, "1Gi", "1500m", "1", "0", "64Ki", "2Ei", "1.5Gi", "10G", "1e3", "3e9"))
 			v.EmptyDir.SizeLimit = &limit
