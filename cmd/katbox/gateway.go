@@ -25,7 +25,7 @@ func (i *instance) connect(context.Context) error {
 		Handler: handler, Volumes: i.volumes(), Log: i.log, Metrics: i.counted,
 	}
 	if i.o.fromGateway() {
-		config.Outcomes = i.endings.Load()
+		config.Outcomes, config.Ends = i.endings.Load(), i.o.logs.on()
 		i.counted.GatewayTellsOutcomes(gatewayOutcomes)
 	}
 	u, err := uplink.Start(config)

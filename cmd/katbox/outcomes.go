@@ -69,7 +69,7 @@ func (i *instance) startOutcomes(context.Context) error {
 			i.counted.OutcomeSource(kubeletOutcomes, false)
 		}
 		e.kubelet, err = podsapi.Start(podsapi.Config{
-			Socket: podsapi.Socket(i.o.kubeletDir), Driver: i.o.driverName, Log: log,
+			Socket: podsapi.Socket(i.o.kubeletDir), Driver: i.o.driverName, Log: log, Ends: i.o.logs.on(),
 			Ended: func(ctx context.Context, ending outcome.Ending) {
 				_ = taken.Take(ctx, ending) // the watch or the daemon ends
 			},

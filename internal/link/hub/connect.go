@@ -95,7 +95,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		no.write(w)
 		return
 	}
-	if err := r.upgrade(w, who, truncate(request.Header.Get(api.HeaderVersion))); err != nil {
+	if err := r.upgrade(w, who, request.Header); err != nil {
 		r.Metrics.ConnectionAsked(Failed)
 		r.Log.V(1).Info("a connection was lost while it was upgraded", logkeys.Node, who.Node, logkeys.Cause, err.Error())
 	}
@@ -241,12 +241,12 @@ func (r *Registry) checkPod(ctx context.Context, who *Identity) *refusal {
 }
 
 // upgrade makes the connection of the request one that the gateway sends requests on.
-func (r *Registry) upgrade(w http.ResponseWriter, who Identity, version string) error {
+func (r *Registry) upgrade(w http.ResponseWriter, who Identity, said http.Header) error {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return err
 	}
-	c, err := r.switchProtocols(conn, buffered, who, version)
+	c, err := r.switchProtocols(conn, buffered, who, said)
 	if err != nil {
 		_ = conn.Close()
 		return err
@@ -258,7 +258,7 @@ func (r *Registry) upgrade(w http.ResponseWriter, who Identity, version string) 
 	return nil
 }
 
-func (r *Registry) switchProtocols(conn net.Conn, buffered *bufio.ReadWriter, who Identity, version string) (*connection, error) {
+func (r *Registry) switchProtocols(conn net.Conn, buffered *bufio.ReadWriter, who Identity, said http.Header) (*connection, error) {
 	if buffered.Reader.Buffered() > 0 {
 		return nil, errors.New("the node sent something before the answer")
 	}
@@ -270,9 +270,10 @@ func (r *Registry) switchProtocols(conn net.Conn, buffered *bufio.ReadWriter, wh
 	if _, err := conn.Write([]byte(answer)); err != nil {
 		return nil, err
 	}
-	c, err := r.open(conn, who.Node, who.PodUID, version)
+	c, err := r.open(conn, who.Node, who.PodUID, truncate(said.Get(api.HeaderVersion)))
 	if err != nil {
 		return nil, err
 	}
+	c.ends = said.Get(api.HeaderEnds) != ""
 	return c, conn.SetDeadline(time.Time{})
 }

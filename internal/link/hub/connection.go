@@ -31,6 +31,7 @@ type connection struct {
 	name     string // the node's
 	podUID   string
 	version  string // of its daemon
+	ends     bool   // it keeps how pods end
 	client   *http.ClientConn
 	// ctx ends with the connection. What ends hearing ends the stream of summaries alone.
 	ctx    context.Context

@@ -3,11 +3,12 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/katbox/katbox/internal/model/api"
 )
 
-// Tell tells a node how pods of its have ended. The error wraps [ErrAway] or
+// Tell tells a node how pods of its have ended; one that does not keep that, their outcomes alone. The error wraps [ErrAway] or
 // [ErrRefused] where these apply. One that the node does not take keeps no other from it.
 func (r *Registry) Tell(ctx context.Context, node string, o api.Outcomes) error {
 	n := r.find(node)
@@ -18,7 +19,14 @@ func (r *Registry) Tell(ctx context.Context, node string, o api.Outcomes) error 
 	if c == nil {
 		return fmt.Errorf("%w: %s", ErrAway, node)
 	}
-	err := inParts(o.Items, func(items []api.PodOutcome) error { return c.post(ctx, api.OutcomesPath, api.Outcomes{Items: items}) })
+	items := o.Items
+	if !c.ends {
+		items = slices.Clone(items)
+		for i := range items {
+			items[i].End = nil
+		}
+	}
+	err := inParts(items, func(items []api.PodOutcome) error { return c.post(ctx, api.OutcomesPath, api.Outcomes{Items: items}) })
 	if err != nil {
 		return fmt.Errorf("tell %s how its pods have ended: %w", node, err)
 	}

@@ -57,5 +57,39 @@ func TestTell(t *testing.T) {
 	}
 }
 
+// TestTellEnds: a node that keeps how pods end is told all of it, another one their outcomes alone.
+func TestTellEnds(t *testing.T) {
+	s := newStage(t).listen(nil)
+	how := api.Outcomes{Items: []api.PodOutcome{{PodUID: "u", Outcome: "Failed", Volumes: []string{"scratch"}, End: json.RawMessage(`{"uid":"u"}`)}}}
+	for node, want := range map[string]string{"keeps": `{"uid":"u"}`, "other": ""} {
+		told := make(chan api.Outcomes, 1)
+		ask := request(node, s.cluster.add("p-"+node, "u-"+node, node))
+		if want != "" {
+			ask.Header.Set(api.HeaderEnds, "true")
+		}
+		conn, answer := s.dial(ask)
+		if answer.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatal(answer.Status)
+		}
+		p := serve(conn, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			var body api.Outcomes
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			told <- body
+		}))
+		<-p.used
+		if err := s.Tell(t.Context(), node, how); err != nil {
+			t.Error(err)
+		}
+		if got := <-told; len(got.Items) != 1 || got.Items[0].PodUID != "u" || string(got.Items[0].End) != want {
+			t.Errorf("%s is told %+v", node, got)
+		}
+	}
+	if how.Items[0].End == nil {
+		t.Error("what others are told is lost")
+	}
+}
+
 // errAgain stands for an error after which the node is told again.
 var errAgain = errors.New("again")

@@ -24,6 +24,8 @@ const (
 	// HeaderVersion is the version of the node's daemon in a request to connect, and that of the gateway
 	// in an answer to a user.
 	HeaderVersion = "Katbox-Version"
+	// HeaderEnds is in a request to connect if the node keeps how pods end: one that does not is told their outcomes alone.
+	HeaderEnds = "Katbox-Ends"
 	// HeaderLevel is in the answers of a node: what its daemon knows. One without it knows neither holds
 	// nor what is gone.
 	HeaderLevel = "Katbox-Level"

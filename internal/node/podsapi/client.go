@@ -22,6 +22,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/outcome"
+	"github.com/katbox/katbox/internal/model/podend"
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
@@ -38,6 +39,8 @@ type Config struct {
 	// other, and again after each connect. It may wait until ctx ends; while it does the kubelet's events wait
 	// too, and if there are too many the client begins anew.
 	Ended func(ctx context.Context, e outcome.Ending)
+	// Ends: it is called with how the pod ended, too, not with the outcome alone.
+	Ends bool
 	// Up is called with true once all pods have been listed, and with false when the watch has ended.
 	Up  func(bool)
 	Log logr.Logger
@@ -233,11 +236,14 @@ func (c *Client) pod(ctx context.Context, message []byte) error {
 		return err
 	}
 	if o := outcome.Of(pod); o != volume.OutcomeUnknown && pod.UID != "" && len(pod.Volumes) > 0 {
-		end, err := decodeEnd(message)
-		if err != nil {
-			return err
+		ending := outcome.Ending{Pod: pod.UID, Outcome: o, Volumes: pod.Volumes}
+		if c.cfg.Ends {
+			var end podend.Pod
+			if end, err = decodeEnd(message); err == nil { // else the outcome counts all the same
+				ending.End = end.Encode()
+			}
 		}
-		c.cfg.Ended(ctx, outcome.Ending{Pod: pod.UID, Outcome: o, Volumes: pod.Volumes, End: end.Encode()})
+		c.cfg.Ended(ctx, ending)
 	}
-	return nil
+	return err
 }

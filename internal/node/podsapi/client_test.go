@@ -324,6 +324,32 @@ func TestBadPod(t *testing.T) {
 	}
 }
 
+// TestEnds: how a pod ended is passed on only if that is wanted. Where it cannot be read, the outcome is.
+func TestEnds(t *testing.T) {
+	p := &core.Pod{Spec: core.PodSpec{Volumes: []core.Volume{inline("scratch", driver)}}, Status: core.PodStatus{Phase: core.PodFailed}}
+	p.UID = "damaged"
+	// The limits of a container: bytes that are no message.
+	container := protowire.AppendBytes(protowire.AppendTag(nil, 8, protowire.BytesType), []byte{0x0a, 0xff})
+	spec := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), container)
+	damaged := protowire.AppendBytes(protowire.AppendTag(marshal(t, p), 2, protowire.BytesType), spec)
+	for _, wanted := range []bool{true, false} {
+		s := newScene(t)
+		s.cfg.Ends = wanted
+		startKubelet(t, s.cfg.Socket, says(ofPhase(t, eventAdded, "good", core.PodFailed), encode(eventAdded, damaged), encode(eventSynced, nil)))
+		s.start(quick)
+		for range 2 {
+			e := next(t, "ending", s.ended)
+			if (e.End != nil) != (wanted && e.Pod == "good") || e.Outcome != volume.Failed {
+				t.Errorf("wanted %t: got %+v", wanted, e)
+			}
+		}
+		next(t, "state", s.ups)
+		if got := s.logged("cannot be read"); (got == 1) != wanted {
+			t.Errorf("wanted %t: it is logged %d times", wanted, got)
+		}
+	}
+}
+
 // TestCausesAreLoggedOnce: a kubelet that refuses for hours does not fill the log.
 func TestCausesAreLoggedOnce(t *testing.T) {
 	s := newScene(t)

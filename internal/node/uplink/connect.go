@@ -166,6 +166,9 @@ func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest [
 		"Authorization": {"Bearer " + token}, "Connection": {"Upgrade"}, "Upgrade": {api.ConnectProtocol},
 		api.HeaderNode: {l.u.cfg.Node}, api.HeaderVersion: {l.u.cfg.Version},
 	}
+	if l.u.cfg.Ends {
+		request.Header.Set(api.HeaderEnds, "true")
+	}
 	if err := request.Write(conn); err != nil {
 		return nil, "", fmt.Errorf("ask %s for a connection: %w", l.u.peer, plain(err))
 	}

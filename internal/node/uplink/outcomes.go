@@ -24,7 +24,9 @@ type Outcomes interface {
 func (c *connection) outcomes(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), ownLimit)
 	defer cancel()
-	read := func(body io.Reader) ([]outcome.Ending, error) { return readOutcomes(body, c.u.cfg.Driver) }
+	read := func(body io.Reader) ([]outcome.Ending, error) {
+		return readOutcomes(body, c.u.cfg.Driver, c.u.cfg.Ends)
+	}
 	endings, ok := receive(ctx, c, w, r, read)
 	if !ok {
 		return
@@ -54,8 +56,8 @@ type podOutcome struct {
 }
 
 // readOutcomes reads and checks the body of a request. Of the volumes it returns those of one CSI driver, or
-// all if that is empty.
-func readOutcomes(body io.Reader, driver string) ([]outcome.Ending, error) {
+// all if that is empty; how the pods ended only if that is wanted.
+func readOutcomes(body io.Reader, driver string, ends bool) ([]outcome.Ending, error) {
 	var all struct {
 		Items bounded[podOutcome] `json:"items"`
 	}
@@ -67,6 +69,9 @@ func readOutcomes(body io.Reader, driver string) ([]outcome.Ending, error) {
 		e, err := readOutcome(item, driver)
 		if err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		if ends {
+			e.End = readEnd(item)
 		}
 		endings = append(endings, e)
 	}
@@ -96,9 +101,14 @@ func readOutcome(item podOutcome, driver string) (e outcome.Ending, err error) {
 			e.Volumes = append(e.Volumes, name)
 		}
 	}
-	// The outcome counts, also where the rest is that of another pod, or cannot be read.
-	if end, err := podend.Decode(item.End); err == nil && end.UID == item.PodUID {
-		e.End = end.Encode()
-	}
 	return e, nil
+}
+
+// readEnd reads how a pod ended. The outcome counts, also where that is of another pod, or cannot be read.
+func readEnd(item podOutcome) []byte {
+	end, err := podend.Decode(item.End)
+	if err != nil || end.UID != item.PodUID {
+		return nil
+	}
+	return end.Encode()
 }

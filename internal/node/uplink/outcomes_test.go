@@ -103,13 +103,37 @@ func TestVolumesOfOtherDrivers(t *testing.T) {
 	for driver, want := range map[string][][]string{
 		"katbox": {{"b"}, nil, {"a", "b"}}, "": {{"a", "b", "c"}, {"a"}, {"a", "b"}},
 	} {
-		endings, err := readOutcomes(strings.NewReader(body), driver)
+		endings, err := readOutcomes(strings.NewReader(body), driver, false)
 		var got [][]string
 		for _, e := range endings {
 			got = append(got, e.Volumes)
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("driver %q: %q, %v, want %q", driver, got, err, want)
+		}
+	}
+}
+
+// TestEnds: how a pod ended is asked for and read only if the node keeps it. That of another pod is left out.
+func TestEnds(t *testing.T) {
+	const body = `{"items":[{"podUID":"u","outcome":"Failed","volumes":["a"],"end":{"uid":"u","phase":"Failed"}},` +
+		`{"podUID":"v","outcome":"Failed","volumes":["a"],"end":{"uid":"u"}},{"podUID":"w","outcome":"Failed","volumes":["a"],"end":7}]}`
+	for _, ends := range []bool{true, false} {
+		ca := uplinktest.NewAuthority(t)
+		behave, nodes := good(t, ca.Leaf(t, gatewayName))
+		g := startGateway(t, "127.0.0.1:0", behave)
+		s, takes := newScene(t, ca), &takes{}
+		s.cfg.Outcomes, s.cfg.Ends = takes, ends
+		s.start(g.port())
+		n := next(t, "node", nodes)
+		n.wantAnswer(t, 200, http.MethodPost, api.OutcomesPath, body)
+		if got := n.Request.Header.Get(api.HeaderEnds); (got != "") != ends {
+			t.Errorf("kept: %t, asked for: %q", ends, got)
+		}
+		for i, want := range []bool{ends, false, false} {
+			if got := takes.taken[i].End; (got != nil) != want {
+				t.Errorf("kept: %t: of pod %s: %q", ends, takes.taken[i].Pod, got)
+			}
 		}
 	}
 }
@@ -131,7 +155,7 @@ func TestOutcomesTakeLittleMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := readOutcomes(strings.NewReader(body), "")
+		_, err := readOutcomes(strings.NewReader(body), "", true)
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%.50s is accepted", body)

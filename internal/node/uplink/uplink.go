@@ -50,9 +50,11 @@ type Config struct {
 	// Pools are reported to a controller, which asks them.
 	Pools local.Pools
 	// Outcomes may be nil: then gateways learn that this node takes none. Of a pod's volumes only
-	// those of the CSI driver with the name Driver count; all of them if that is empty.
+	// those of the CSI driver with the name Driver count; all of them if that is empty. Ends: they keep how a pod ended,
+	// too; else it is not asked for, and left out.
 	Outcomes Outcomes
 	Driver   string
+	Ends     bool
 	Metrics  *metrics.Metrics
 	// Log may be zero.
 	Log logr.Logger
