@@ -7,7 +7,7 @@
 //
 //   - main.go and options.go are the command line.
 //   - node.go is the node: the disk, the daemon, and a stand-in for the kubelet.
-//   - pod.go runs a pod: its volume is published, and a shell runs its job there.
+//   - pod.go runs a pod: its volume is published, and a shell runs its job there; log.go writes what that prints.
 //   - story.go and its acts are what happens, in order.
 //   - transcript.go is what the reader sees.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -33,10 +34,14 @@ type node struct {
 	driver   *daemon.Binary
 	api      *kubelet.API
 	kubelet  *kubelet.Kubelet
+	podsAPI  *kubelet.PodsAPI
 
 	mu   sync.Mutex
 	pods map[*kubelet.Pod]*pod
 }
+
+// policy keeps no logs of the imports: they print nothing, and the lists stay short.
+const policy = "namespaces: [{match: [etl], logs: false}]\n"
 
 // newNode makes the directories and the disk, and starts nothing.
 func newNode(binary string, lifespan time.Duration) (*node, error) {
@@ -48,21 +53,31 @@ func newNode(binary string, lifespan time.Duration) (*node, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Remove())
 	}
-	return &node{
-		binary: binary, lifespan: lifespan, layout: l, disk: disk, api: &kubelet.API{}, pods: make(map[*kubelet.Pod]*pod),
-		driver: daemon.New(daemon.Config{Binary: binary, Log: l.Log, Socket: l.Socket,
-			// A viewer should not wait the usual five seconds.
-			Args: l.Flags("--afterlifespan", lifespan.String(), "--pruneinterval", "200ms"),
-		}),
-	}, nil
+	n := &node{binary: binary, lifespan: lifespan, layout: l, disk: disk, api: &kubelet.API{}, pods: make(map[*kubelet.Pod]*pod)}
+	n.driver = daemon.New(daemon.Config{Binary: binary, Log: l.Log, Socket: l.Socket,
+		// A viewer should not wait the usual five seconds.
+		Args: l.Flags("--afterlifespan", lifespan.String(), "--pruneinterval", "200ms", "--logs", "on", "--pod-logs-dir", n.logs(),
+			"--policy-file", n.policy()),
+	})
+	return n, nil
 }
 
-// start starts the daemon, and then the kubelet.
+// logs is the directory in which the kubelet has the logs of pods, and policy the daemon's policy file.
+func (n *node) logs() string   { return filepath.Join(n.layout.Dir, "logs") }
+func (n *node) policy() string { return filepath.Join(n.layout.Dir, "policy.yaml") }
+
+// start starts the daemon, and then the kubelet, which says how pods end.
 func (n *node) start(ctx context.Context) error {
+	err := errors.Join(os.Mkdir(n.logs(), 0o755), os.WriteFile(n.policy(), []byte(policy), 0o600))
+	if err != nil {
+		return err
+	}
+	if n.podsAPI, err = kubelet.StartPodsAPI(n.layout.Kubelet, daemon.Name); err != nil {
+		return err
+	}
 	if err := n.driver.Start(ctx); err != nil {
 		return err
 	}
-	var err error
 	n.kubelet, err = kubelet.Start(kubelet.Config{
 		Root: n.layout.Kubelet, Socket: n.layout.Socket, Driver: daemon.Name, Node: testbed.Node,
 		API: n.api, Listener: n, Mounted: host.MountedAt,
@@ -79,6 +94,9 @@ func (n *node) tearDown() error {
 	n.mu.Unlock()
 	if n.kubelet != nil {
 		n.kubelet.Crash()
+	}
+	if n.podsAPI != nil {
+		n.podsAPI.Stop()
 	}
 	n.driver.Kill()
 	// The disk is Close's.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -38,20 +39,21 @@ type pod struct {
 	kubelet           *kubelet.Pod
 	mounted, gone     func()
 	isMounted, isGone chan struct{}
-	// container is nil until it runs.
+	// container is nil until it runs; log is what it prints.
 	container *testbed.Process
+	log       *containerLog
 	// retained is when its volume was retained, at the earliest.
 	retained time.Time
 }
 
-// podUID and volumeID are the same in each run, so that all see the same names.
+// podUID is the same in each run, so that all see the same names. volumeID is what a kubelet calls a volume of the pod.
 func podUID(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-func volumeID(name string) string {
-	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte("scratch of "+name)))
+func volumeID(pod, name string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(podUID(pod)+name)))
 }
 
 // launch creates a pod, waits until its volume is mounted, and starts its job
@@ -62,7 +64,7 @@ func (n *node) launch(ctx context.Context, namespace, name, job string, bytes in
 		isMounted: make(chan struct{}), isGone: make(chan struct{}),
 		kubelet: kubelet.NewPod(n.layout.Kubelet, n.layout.Work, workload.Pod{
 			UID: podUID(name), Namespace: namespace, Name: name,
-			Volumes: []workload.Volume{{Name: "scratch", ID: volumeID(name)}},
+			Volumes: []workload.Volume{{Name: "scratch", ID: volumeID(name, "scratch")}},
 		}),
 	}
 	p.mounted = sync.OnceFunc(func() { close(p.isMounted) })
@@ -74,7 +76,7 @@ func (n *node) launch(ctx context.Context, namespace, name, job string, bytes in
 	if err := await(ctx, p.isMounted, "the volume of pod "+p.String()+" is not mounted"); err != nil {
 		return nil, err
 	}
-	return p, p.begin()
+	return p, p.begin(n.logs())
 }
 
 func (p *pod) String() string { return p.namespace + "/" + p.name }
@@ -84,8 +86,8 @@ func (p *pod) String() string { return p.namespace + "/" + p.name }
 func (p *pod) target() string { return p.kubelet.Volumes[0].Story.Target }
 func (p *pod) data() string   { return p.kubelet.Volumes[0].Story.Data }
 
-// begin starts the container: a shell in the volume.
-func (p *pod) begin() error {
+// begin starts the container: a shell in the volume. It prints into the directory of the logs of pods.
+func (p *pod) begin(logs string) error {
 	script, err := jobs.ReadFile("jobs/" + p.job)
 	if err != nil {
 		return fmt.Errorf("the job of pod %s: %w", p, err)
@@ -93,13 +95,15 @@ func (p *pod) begin() error {
 	cmd := exec.Command("/bin/sh", "-c", string(script))
 	cmd.Dir = p.target()
 	cmd.Env = append(os.Environ(), fmt.Sprintf("BYTES=%d", p.bytes))
+	p.log = &containerLog{began: time.Now(), dir: filepath.Join(logs, p.namespace+"_"+p.name+"_"+podUID(p.name))}
+	cmd.Stdout, cmd.Stderr = p.log, p.log
 	if p.container, err = testbed.Start(cmd); err != nil {
 		return fmt.Errorf("the job of pod %s: %w", p, err)
 	}
 	return nil
 }
 
-// end waits until the job ends by itself with the code, and deletes the pod. Its
+// end waits until the job ends by itself with the code, and deletes the pod, and with it what the kubelet has of its log. Its
 // volume is retained from then on.
 func (n *node) end(ctx context.Context, p *pod, code int) error {
 	if err := await(ctx, p.container.Ended(), "the job of pod "+p.String()+" does not end"); err != nil {
@@ -108,9 +112,17 @@ func (n *node) end(ctx context.Context, p *pod, code int) error {
 	if got := p.container.State().ExitCode(); got != code {
 		return fmt.Errorf("the job of pod %s has to end with code %d: %w", p, code, p.container.Exit())
 	}
+	exit := kubelet.Exit{Container: containerName, Reason: "Completed", Code: code, Began: p.log.began, Ended: time.Now()}
+	if code != 0 {
+		exit.Reason = "Error"
+	}
+	n.podsAPI.Exited(p.kubelet, exit)
 	p.retained = time.Now()
 	n.api.Finish(p.kubelet)
-	return await(ctx, p.isGone, "the kubelet cannot unmount the volume of pod "+p.String())
+	if err := await(ctx, p.isGone, "the kubelet cannot unmount the volume of pod "+p.String()); err != nil {
+		return err
+	}
+	return os.RemoveAll(p.log.dir)
 }
 
 // kill ends the container and all that it has started.

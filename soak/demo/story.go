@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/host"
@@ -19,7 +20,7 @@ const pollInterval = 50 * time.Millisecond
 // What the pods write, in bytes, on a disk of 64 MiB of which the daemon takes
 // 20 for its records and their journal. The first filler leaves more free than the headroom, a
 // tenth of the disk. Each further one leaves half a mebibyte, so that the oldest
-// retained volume goes, and one is enough.
+// retained volume of a pod that succeeded goes, and one is enough.
 const (
 	serveBytes  = 2 * mebibyte
 	importBytes = 11 * mebibyte
@@ -27,6 +28,9 @@ const (
 )
 
 var fillerBytes = []int64{11 * mebibyte, 17 * mebibyte / 2, 11 * mebibyte}
+
+// logsName is what the daemon calls the volume with the logs of a pod.
+const logsName = "katbox.logs"
 
 // errSlow says that the story took longer than the files are kept.
 var errSlow = errors.New("this machine is too slow for the story: files expired before it was told; " +
@@ -77,18 +81,38 @@ func (s *story) open(ctx context.Context) error {
 	}
 	s.say("Three pods run, each with a Katbox volume. web-0 goes on, import-41 succeeds, train-7 fails.\n" +
 		"Then import-41 and train-7 are deleted. Their files are still there:")
+	if err := s.toldOf(ctx, s.train); err != nil {
+		return err
+	}
 	if err := s.measured(ctx); err != nil {
 		return err
 	}
 	return s.show(ctx, "ls")
 }
 
+// toldOf waits until the daemon has kept what a pod printed, and how it ended.
+func (s *story) toldOf(ctx context.Context, p *pod) error {
+	logs := volumeID(p.name, logsName)
+	err := poll(ctx, "the daemon does not keep the logs of pod "+p.String(), func() (bool, error) {
+		volumes, err := s.list(ctx)
+		if err != nil || !slices.ContainsFunc(volumes, func(v listed) bool { return v.ID == logs }) {
+			return false, err
+		}
+		none, err := absent(filepath.Join(s.layout.Work, podUID(p.name), logs, "pod.json"))
+		return !none, err
+	})
+	return s.orSlow(p, err)
+}
+
 // find finds out why the job failed.
 func (s *story) find(ctx context.Context) error {
-	s.say("Why did train-7 fail? List its files, read the end of its log, copy everything:")
+	s.say("Why did train-7 fail? How it ended, and what it printed:")
+	if err := s.show(ctx, "describe", "ml/train-7"); err != nil {
+		return s.orSlow(s.train, err)
+	}
+	s.say("Look at its files, copy everything:")
 	for _, args := range [][]string{
 		{"ls", "-lR", "ml/train-7:"},
-		{"tail", "-n", "3", "ml/train-7:train.log"},
 		{"cp", "ml/train-7", "./train-7"},
 	} {
 		if err := s.show(ctx, args...); err != nil {
@@ -123,7 +147,7 @@ func (s *story) fill(ctx context.Context) error {
 			return err
 		}
 		if i > 0 {
-			if err := s.makesRoom(ctx, []*pod{s.etl, s.train}[i-1]); err != nil {
+			if err := s.makesRoom(ctx, []*pod{s.etl, s.fillers[0]}[i-1]); err != nil {
 				return err
 			}
 		}
@@ -131,8 +155,8 @@ func (s *story) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	s.say("Three more imports fill the disk. To make room, the two oldest retained volumes went early.\n" +
-		"web-0's volume is older still, but in use: nothing touches it. Who takes what?")
+	s.say("Three more imports fill the disk. To make room, the files of the two oldest imports went early: they had succeeded.\n" +
+		"train-7 failed, and its files stay. web-0's volume is older still, but in use: nothing touches it. Who takes what?")
 	return s.show(ctx, "top")
 }
 
@@ -174,7 +198,7 @@ func (s *story) crash(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.orSlow(s.fillers[0], same(before, after)); err != nil {
+	if err := s.orSlow(s.train, same(before, after)); err != nil {
 		return err
 	}
 	return s.serves(ctx)
@@ -187,7 +211,7 @@ func (s *story) expire(ctx context.Context) error {
 	if err := pause.For(ctx, time.Until(last.retained.Add(s.lifespan))); err != nil {
 		return err
 	}
-	for _, p := range s.fillers {
+	for _, p := range append([]*pod{s.train}, s.fillers...) {
 		err := poll(ctx, "the volume of pod "+p.String()+" does not expire", func() (bool, error) { return absent(p.data()) })
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -68,15 +69,35 @@ func (p *PodsAPI) Ended(pod *Pod) {
 	p.Say(pod.Plan.UID, phase, volumes...)
 }
 
+// Exit is how a container ended.
+type Exit struct {
+	Container, Reason string
+	Code              int
+	Began, Ended      time.Time
+}
+
+// Exited says how a pod has ended, by its only container.
+func (p *PodsAPI) Exited(pod *Pod, e Exit) {
+	phase := "Succeeded"
+	if e.Code != 0 {
+		phase = "Failed"
+	}
+	state := number(nil, 1, e.Code)
+	state = message(message(message(state, 3, []byte(e.Reason)), 5, number(nil, 1, int(e.Began.Unix()))), 6, number(nil, 1, int(e.Ended.Unix())))
+	container := message(text(1, e.Container), 2, message(nil, 3, state)) // terminated
+	p.say(pod.Plan.UID, message(text(1, phase), 8, container), pod.Volumes[0].Plan.Name)
+}
+
 // Say says that the pod with that UID is in a phase. The volumes are those of the driver, by their names in the pod.
-func (p *PodsAPI) Say(uid, phase string, volumes ...string) {
+func (p *PodsAPI) Say(uid, phase string, volumes ...string) { p.say(uid, text(1, phase), volumes...) }
+
+func (p *PodsAPI) say(uid string, status []byte, volumes ...string) {
 	metadata := text(5, uid)
 	var spec []byte
 	for _, name := range volumes {
 		source := message(nil, 28, text(1, p.driver)) // csi
 		spec = message(spec, 1, message(text(1, name), 2, source))
 	}
-	status := text(1, phase)
 	object := message(message(message(nil, 1, metadata), 2, spec), 3, status)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,6 +154,11 @@ func (p *PodsAPI) watch(_ any, stream grpc.ServerStream) error {
 }
 
 func text(number protowire.Number, s string) []byte { return message(nil, number, []byte(s)) }
+
+// number appends a field that is a number.
+func number(b []byte, field protowire.Number, n int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(n))
+}
 
 // message appends a field that is a message.
 func message(b []byte, number protowire.Number, field []byte) []byte {
