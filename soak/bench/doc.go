@@ -33,6 +33,9 @@
 // begins with directories of its own, so at "0 retained" there is only what its own
 // rounds leave.
 //
+// One more point compares with a Katbox that keeps what containers print: each of its pods has a
+// log of 4 KiB, which it follows, holds open, and copies behind the calls.
+//
 // CPU time is that of the server's process alone, by its CPU clock, until shortly
 // after the last answer, so that work put off counts too. What the kernel does in
 // threads of its own, for the journal and the loop device, is not in it.

@@ -18,6 +18,7 @@ type options struct {
 	at       int
 	peak     int
 	writing  int
+	logs     int
 	rounds   int
 	round    time.Duration
 	idle     time.Duration
@@ -56,6 +57,8 @@ func parseOptions(args []string) (options, error) {
 		"how many volumes were retained before and are gone, with nothing held or retained; 0 leaves that out")
 	flags.IntVar(&o.writing, "writing", 4,
 		"number of parallel callers beside a process that writes to the same disk without end; 0 leaves that out")
+	flags.IntVar(&o.logs, "logs", 8,
+		"number of parallel callers with another Katbox that keeps what containers print; 0 leaves that out")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each is measured; what is told is the median")
 	flags.DurationVar(&o.round, "round", 2*time.Second, "about how long a round takes")
 	flags.DurationVar(&o.idle, "idle", 15*time.Second, "for how long both are watched at rest")
@@ -113,6 +116,8 @@ func (o *options) complete() error {
 		return fmt.Errorf("%w: --round %s and --idle %s have to be longer than 0", launch.ErrUsage, o.round, o.idle)
 	case o.writing < 0:
 		return fmt.Errorf("%w: --writing %d cannot be negative", launch.ErrUsage, o.writing)
+	case o.logs < 0:
+		return fmt.Errorf("%w: --logs %d cannot be negative", launch.ErrUsage, o.logs)
 	case o.peak < 0:
 		return fmt.Errorf("%w: --peak %d cannot be negative", launch.ErrUsage, o.peak)
 	case o.due < 0 || o.burst < 0 || o.dueFor <= 0:
@@ -139,6 +144,8 @@ type spot struct {
 	Peak int `json:"peak,omitempty"`
 	// Writing: another process writes to the same disk without end.
 	Writing bool `json:"writing,omitempty"`
+	// Printing: the pods of another Katbox have printed something, and it keeps that.
+	Printing bool `json:"printing,omitempty"`
 }
 
 // spots are where the sweeps lead, each once; the most retained volumes come last, then
@@ -163,6 +170,9 @@ func (o *options) spots() []spot {
 	}
 	if o.writing > 0 {
 		add(spot{Callers: o.writing, Writing: true})
+	}
+	if o.logs > 0 {
+		add(spot{Callers: o.logs, Printing: true})
 	}
 	if o.peak > 0 {
 		add(spot{Callers: o.at, Peak: o.peak})

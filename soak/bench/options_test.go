@@ -34,7 +34,7 @@ func TestOptions(t *testing.T) {
 	}
 	for _, bad := range [][]string{
 		{"what"}, {"--odd"}, {"--preset", "odd"}, {"--callers", "0"}, {"--held", "-1"}, {"--retained", "5,-5"}, {"--at", "0"}, {"--peak",
-			"-1"}, {"--writing", "-1"},
+			"-1"}, {"--writing", "-1"}, {"--logs", "-1"},
 		{"--rounds", "0"}, {"--round", "0s"}, {"--idle", "0s"}, {"--due", "-1"}, {"--burst", "-1"}, {"--due-for", "0s"},
 		{"--daemon", self + "-missing"}, {"--readme", empty}, {"--readme", empty + "-missing"},
 	} {
@@ -46,9 +46,9 @@ func TestOptions(t *testing.T) {
 
 func TestSpots(t *testing.T) {
 	t.Parallel()
-	o := options{callers: []int{1, 8}, held: []int{0, 50}, retained: []int{0, 70}, at: 8, writing: 3, peak: 90}
+	o := options{callers: []int{1, 8}, held: []int{0, 50}, retained: []int{0, 70}, at: 8, writing: 3, logs: 5, peak: 90}
 	want := []spot{{Callers: 1}, {Callers: 8}, {Callers: 8, Held: 50}, {Callers: 8, Retained: 70}, {Callers: 3, Writing: true},
-		{Callers: 8, Peak: 90}}
+		{Callers: 5, Printing: true}, {Callers: 8, Peak: 90}}
 	if got := o.spots(); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

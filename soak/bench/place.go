@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -47,22 +48,43 @@ func (n names) volume(l testbed.Layout) testbed.Volume {
 	return testbed.Volume{Kubelet: l.Kubelet, Work: l.Work, Pod: n.pod, Name: volumeName, ID: n.id}
 }
 
-func makePods(l testbed.Layout, list []names) error {
+// makePods makes what a kubelet has of pods: the directories of their volumes, and their logs if the server keeps them.
+func (v *server) makePods(list []names) error {
 	for _, n := range list {
-		if err := n.volume(l).MakeTargetDir(); err != nil {
+		if err := n.volume(v.layout).MakeTargetDir(); err != nil {
 			return err
+		}
+		if v.logs == "" {
+			continue
+		}
+		dir := filepath.Join(v.logDir(n), "main")
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "0.log"), printed, 0o644)); err != nil {
+			return fmt.Errorf("make the log of a pod: %w", err)
 		}
 	}
 	return nil
 }
 
-// removePods removes what makePods made, and nothing that is in there.
-func removePods(l testbed.Layout, list []names) error {
+// printed is what the container of a pod printed, some 4 KiB.
+var printed = bytes.Repeat([]byte("2026-11-30T05:00:00.123456789Z stdout F a line of a container\n"), 64)
+
+func (v *server) logDir(n names) string {
+	return filepath.Join(v.logs, namespace+"_"+n.podName+"_"+n.pod)
+}
+
+// removePods removes what makePods made, and nothing that is in the volumes.
+func (v *server) removePods(list []names) error {
 	for _, n := range list {
-		for dir := n.volume(l).TargetDir(); dir != l.Pods(); dir = filepath.Dir(dir) {
+		for dir := n.volume(v.layout).TargetDir(); dir != v.layout.Pods(); dir = filepath.Dir(dir) {
 			if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("remove the directory of a pod: %w", err)
 			}
+		}
+		if v.logs == "" {
+			continue
+		}
+		if err := os.RemoveAll(v.logDir(n)); err != nil {
+			return fmt.Errorf("remove the log of a pod: %w", err)
 		}
 	}
 	return nil

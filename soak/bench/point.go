@@ -18,6 +18,9 @@ type point struct {
 	// or before.
 	// It is nil where the first has nothing either.
 	Empty *measured `json:"empty,omitempty"`
+	// Logs is another Katbox, in turns with the first, that keeps what containers print. It is
+	// nil at other spots.
+	Logs *measured `json:"logs,omitempty"`
 	// Lists is nil where nothing is retained.
 	Lists *lists `json:"lists,omitempty"`
 }
@@ -73,14 +76,21 @@ func (s *environment) measure(ctx context.Context, at spot) (p point, err error)
 			err = errors.Join(err, t.stop())
 		}
 	}()
-	if at.Held > 0 || at.Retained > 0 || at.Peak > 0 {
-		empty, err := s.newKatbox()
+	for _, other := range []struct {
+		wanted  bool
+		newOne  func() (*server, error)
+		results **measured
+	}{{at.Held > 0 || at.Retained > 0 || at.Peak > 0, s.newKatbox, &p.Empty}, {at.Printing, s.newLogging, &p.Logs}} {
+		if !other.wanted {
+			continue
+		}
+		one, err := other.newOne()
 		if err != nil {
 			return p, err
 		}
-		p.Empty = &measured{}
-		turns = append(turns, taker{empty, p.Empty})
-		if err := starts(ctx, empty, 1, p.Empty); err != nil {
+		*other.results = &measured{}
+		turns = append(turns, taker{one, *other.results})
+		if err := starts(ctx, one, 1, *other.results); err != nil {
 			return p, err
 		}
 	}

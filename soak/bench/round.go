@@ -51,7 +51,7 @@ type durations struct{ publish, unpublish []time.Duration }
 func (v *server) round(ctx context.Context, callers, volumes int) (round, error) {
 	v.rounds++
 	list := manyNamed(fmt.Sprintf("round %d", v.rounds), volumes)
-	if err := errors.Join(v.connect(ctx, callers), makePods(v.layout, list)); err != nil {
+	if err := errors.Join(v.connect(ctx, callers), v.makePods(list)); err != nil {
 		return round{}, err
 	}
 	before, err := v.cpu()
@@ -76,13 +76,13 @@ func (v *server) round(ctx context.Context, callers, volumes int) (round, error)
 	if err != nil {
 		return round{}, err
 	}
-	return summed(taken, elapsed, after-before), removePods(v.layout, list)
+	return summed(taken, elapsed, after-before), v.removePods(list)
 }
 
 // hold publishes so many volumes, which stay.
 func (v *server) hold(ctx context.Context, callers, volumes int) error {
 	list := manyNamed("held", volumes)
-	if err := errors.Join(v.connect(ctx, callers), makePods(v.layout, list)); err != nil {
+	if err := errors.Join(v.connect(ctx, callers), v.makePods(list)); err != nil {
 		return err
 	}
 	_, err := v.each(callers, list, func(caller csi.NodeClient, n names, t *durations) error { return v.publish(ctx, caller, n, t) })

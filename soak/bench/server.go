@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -26,6 +27,8 @@ type server struct {
 	conns  []*grpc.ClientConn
 	// rounds counts, so that no two have volumes of the same names.
 	rounds int
+	// logs is the directory of the logs of its pods; empty if it keeps none.
+	logs string
 }
 
 // newServer makes the directories of a server on the disk, and starts nothing.
@@ -41,6 +44,11 @@ func (s *environment) newServer(name string, command func(*server) []string) (*s
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	words := command(v)
+	if v.logs != "" {
+		if err := os.Mkdir(v.logs, 0o755); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	v.driver = daemon.New(daemon.Config{
 		Binary: s.self, Args: append([]string{partApart}, words...), Log: v.layout.Log, Socket: v.layout.Socket, StartLimit: startLimit,
 	})
@@ -52,6 +60,15 @@ func (s *environment) newKatbox() (*server, error) {
 	return s.newServer("katbox", func(v *server) []string {
 		// Nothing is to go early, however full the disk gets.
 		return append([]string{s.options.daemon}, v.layout.Flags("--admin-socket", v.layout.Admin, "--kubelet-line", "none")...)
+	})
+}
+
+// newLogging is a Katbox that keeps what containers print.
+func (s *environment) newLogging() (*server, error) {
+	return s.newServer("logs", func(v *server) []string {
+		v.logs = filepath.Join(v.layout.Dir, "logs")
+		return append([]string{s.options.daemon}, v.layout.Flags("--admin-socket", v.layout.Admin, "--kubelet-line", "none",
+			"--logs", "on", "--pod-logs-dir", v.logs)...)
 	})
 }
 

@@ -38,7 +38,7 @@ func TestSmoke(t *testing.T) {
 	}
 	// There may be no loop devices here.
 	out, err := exec.CommandContext(ctx, filepath.Join(bin, "bench"), "--dir", filepath.Join(dir, "run"), "--disk", "auto",
-		"--callers", "1,4", "--at", "4", "--held", "10", "--retained", "100", "--peak", "5000", "--rounds", "2", "--round",
+		"--callers", "1,4", "--at", "4", "--held", "10", "--retained", "100", "--peak", "5000", "--logs", "4", "--rounds", "2", "--round",
 		"50ms", "--idle", "100ms", "--settle", "0s",
 		"--due", "50", "--due-for", "1s", "--burst", "50", "--json", written, "--readme", readme).CombinedOutput()
 	if err != nil {
@@ -52,7 +52,7 @@ func TestSmoke(t *testing.T) {
 	if err := json.Unmarshal(text, &x); err != nil {
 		t.Fatal(err)
 	}
-	if len(x.Points) != 6 || x.Lateness == nil || x.Lateness.Deadlines != 50 || x.Burst == nil ||
+	if len(x.Points) != 7 || x.Lateness == nil || x.Lateness.Deadlines != 50 || x.Burst == nil ||
 		len(x.Burst.GoneMillis) != 2 || len(x.Burst.RmMillis) != 2 {
 		t.Fatalf("it has not measured everything: %s", text)
 	}
@@ -63,7 +63,14 @@ func TestSmoke(t *testing.T) {
 		if p.Lists != nil {
 			wantLists(t, p.Lists)
 		}
-		for name, m := range map[string]measured{"katbox": p.Katbox, "floor": p.Floor, "bind": p.Bind} {
+		if (p.Logs != nil) != p.Printing {
+			t.Errorf("%+v: logs %+v", p.spot, p.Logs)
+		}
+		all := map[string]measured{"katbox": p.Katbox, "floor": p.Floor, "bind": p.Bind}
+		if p.Logs != nil {
+			all["logs"] = measured{Rounds: p.Logs.Rounds, Median: p.Logs.Median, ReadyMillis: p.Logs.ReadyMillis, AnonymousBytes: 1, Threads: 1}
+		}
+		for name, m := range all {
 			if len(m.Rounds) != 2 || len(m.ReadyMillis) == 0 || m.AnonymousBytes == 0 || m.Threads == 0 {
 				t.Errorf("%+v: %s: %+v", p.spot, name, m)
 			}

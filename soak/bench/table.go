@@ -21,7 +21,7 @@ type sheet struct {
 // sheets are the tables of a result, those without rows left out.
 func (x *result) sheets() []sheet {
 	var list []sheet
-	for _, s := range []sheet{x.callSheet(), x.latencySheet(), x.bindSheet(), x.restSheet(), x.listSheet(), x.besideSheet(), x.otherSheet()} {
+	for _, s := range []sheet{x.callSheet(), x.latencySheet(), x.bindSheet(), x.logsSheet(), x.restSheet(), x.listSheet(), x.besideSheet(), x.otherSheet()} {
 		if len(s.rows) > 0 {
 			list = append(list, s)
 		}
@@ -104,6 +104,23 @@ func (x *result) bindSheet() sheet {
 			short(k.Publish.P50), short(b.Publish.P50), times(inTurns(p.Katbox, p.Bind, func(r round) float64 { return r.Publish.P50 })),
 			short(k.Publish.P99), short(b.Publish.P99), times(inTurns(p.Katbox, p.Bind, func(r round) float64 { return r.Publish.P99 })),
 			short(k.Publish.Max), short(b.Publish.Max)))
+	}
+	return s
+}
+
+func (x *result) logsSheet() sheet {
+	s := sheet{title: "With what containers print, and without, in ms",
+		head: []string{"callers", "call", "p50 with", "without", "ratio", "p99 with", "without", "ratio"}}
+	for _, p := range x.Points {
+		if p.Logs == nil {
+			continue
+		}
+		for _, call := range calls {
+			with, without := call.of(p.Logs.Median), call.of(p.Katbox.Median)
+			s.rows = append(s.rows, []string{count(p.Callers), call.name,
+				short(with.P50), short(without.P50), times(inTurns(*p.Logs, p.Katbox, func(r round) float64 { return call.of(r).P50 })),
+				short(with.P99), short(without.P99), times(inTurns(*p.Logs, p.Katbox, func(r round) float64 { return call.of(r).P99 }))})
+		}
 	}
 	return s
 }

@@ -27,7 +27,7 @@ func example() *result {
 	return &result{
 		Machine: machineInfo{Date: "2026-11-21", Cores: 2, Kernel: "6.18", FileSystem: "ext4"}, Rounds: 1,
 		Points: []point{
-			{spot: spot{Callers: 8}, Katbox: measuredAs(1500, 300), Floor: measuredAs(2000, 200), Bind: bare},
+			{spot: spot{Callers: 8}, Katbox: measuredAs(1500, 300), Floor: measuredAs(2000, 200), Bind: bare, Logs: &empty},
 			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Bind: bare, Empty: &empty,
 				Lists: looked},
 			{spot: spot{Callers: 8, Peak: 1_000_000}, Katbox: measuredAs(1400, 360), Floor: measuredAs(2000, 200), Bind: bare, Empty: &empty},
@@ -54,6 +54,10 @@ func TestSheets(t *testing.T) {
 			"8 0 1,000,000 unpublish 1.00 1.00 20.0 20.0 1.00 200 200",
 			"8 0 0 after 1,000,000 publish 1.50 1.50 25.0 25.0 1.00 1,234 1,234",
 			"8 0 0 after 1,000,000 unpublish 1.00 1.00 20.0 20.0 1.00 200 200",
+		},
+		"With what containers print, and without, in ms": {
+			"8 publish 1.50 1.50 1.00 25.0 25.0 1.00",
+			"8 unpublish 1.00 1.00 1.00 20.0 20.0 1.00",
 		},
 		"Against a floor that records nothing, times in ms": {
 			"8 0 0 1,500 2,500 0.60 300 100 3.00 1.50 1.50 1.00 25.0 25.0 1.00 1,234 1,234",
