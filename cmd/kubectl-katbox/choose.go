@@ -60,7 +60,9 @@ func (c *choice) one(ctx context.Context, s *session, t target) (resource.Retain
 }
 
 // matches returns the first volumes that a target matches, or the newest with --last, and whether there are more than most.
-func (c *choice) matches(ctx context.Context, s *session, t target, most int) (found []resource.RetainedVolume, more, incomplete bool, err error) {
+func (c *choice) matches(ctx context.Context, s *session, t target, most int) (
+	found []resource.RetainedVolume, more, incomplete bool, err error,
+) {
 	m := verbs.Matches[resource.RetainedVolume]{Most: most, Last: c.last}
 	incomplete, err = c.each(ctx, s, t, func(v resource.RetainedVolume) error {
 		if m.Add(v, v.Spec.VolumeName == volume.LogsName && c.volume == "" && t.volume == "") {

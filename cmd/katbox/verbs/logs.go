@@ -52,8 +52,8 @@ func (s *session) logsOf(ctx context.Context, t target) (api.Volume, error) {
 	case err != nil:
 		return api.Volume{}, err
 	case len(kept) == 0:
-		return api.Volume{}, verbs.NoVolume("no logs of %s are kept on this node: it keeps none (--logs=off) or had no room, the pod printed nothing, "+
-			"or they have expired", t)
+		return api.Volume{}, verbs.NoVolume("no logs of %s are kept on this node: it keeps none (--logs=off) or had no room, "+
+			"the pod printed nothing, or they have expired", t)
 	}
 	return kept[0], nil
 }

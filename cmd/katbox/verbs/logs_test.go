@@ -38,7 +38,8 @@ func TestLogsAreNotMeant(t *testing.T) {
 		write(t, filepath.Join(n.add(1+i, "etl/nightly/"+volume.LogsName, time.Duration(1+i)*time.Hour), "main/0.log"), said+"\n")
 	}
 	mustPrint(t, "newest\n", "cat", "--last", "etl/nightly:main/0.log")
-	if got := katbox(t, "cat", "etl/nightly:main/0.log"); got.code == 0 || !strings.Contains(got.stderr, "2 retained volumes match etl/nightly") {
+	got := katbox(t, "cat", "etl/nightly:main/0.log")
+	if got.code == 0 || !strings.Contains(got.stderr, "2 retained volumes match etl/nightly") {
 		t.Errorf("of two pods: code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	write(t, filepath.Join(n.add(3, "etl/nightly/scratch", 3*time.Hour), "file"), "a file\n")

@@ -62,7 +62,8 @@ func (s *Session) Describe(ctx context.Context, p Pod) error {
 			return err
 		}
 	}
-	fmt.Fprintf(s.Stdout, "Pod:       %s\nNamespace: %s\nUID:       %s\nNode:      %s\n", Known(p.Name), Known(p.Namespace), Known(p.UID), Known(p.Node))
+	fmt.Fprintf(s.Stdout, "Pod:       %s\nNamespace: %s\nUID:       %s\nNode:      %s\n",
+		Known(p.Name), Known(p.Namespace), Known(p.UID), Known(p.Node))
 	if p.Owner != "" {
 		fmt.Fprintf(s.Stdout, "Owner:     %s\n", p.Owner)
 	}

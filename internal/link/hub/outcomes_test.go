@@ -60,7 +60,8 @@ func TestTell(t *testing.T) {
 // TestTellEnds: a node that keeps how pods end is told all of it, another one their outcomes alone.
 func TestTellEnds(t *testing.T) {
 	s := newStage(t).listen(nil)
-	how := api.Outcomes{Items: []api.PodOutcome{{PodUID: "u", Outcome: "Failed", Volumes: []string{"scratch"}, End: json.RawMessage(`{"uid":"u"}`)}}}
+	how := api.Outcomes{Items: []api.PodOutcome{
+		{PodUID: "u", Outcome: "Failed", Volumes: []string{"scratch"}, End: json.RawMessage(`{"uid":"u"}`)}}}
 	for node, want := range map[string]string{"keeps": `{"uid":"u"}`, "other": ""} {
 		told := make(chan api.Outcomes, 1)
 		ask := request(node, s.cluster.add("p-"+node, "u-"+node, node))
