@@ -52,11 +52,15 @@ func openEnded(t testing.TB) *ended {
 		how.Containers = append(how.Containers, podend.Container{Name: "more", Image: hostile})
 	}
 	e.site = newSite(t, map[string]func(*node){"n1": func(n *node) {
-		logs := map[string]string{"main/0.log": "earlier\n", "main/2.log": log.String(), "sidecar/0.log": "beside\n", "pod.json": string(how.Encode())}
+		logs := map[string]string{
+			"main/0.log": "earlier\n", "main/2.log": log.String(), "sidecar/0.log": "beside\n", "pod.json": string(how.Encode()),
+		}
 		e.files = put(n, "train-7", "scratch", volume.Failed, map[string]string{"result.txt": "of train-7\n"})
 		e.logs = put(n, "train-7", volume.LogsName, volume.Failed, logs)
 		e.done = put(n, "train-8", volume.LogsName, volume.Succeeded, logs)
-		e.unknown = put(n, "train-9", volume.LogsName, volume.Failed, map[string]string{"main/0.log": lastWord + "\n", "pod.json": "<script>" + strings.Repeat("x", 1<<20)})
+		e.unknown = put(n, "train-9", volume.LogsName, volume.Failed, map[string]string{
+			"main/0.log": lastWord + "\n", "pod.json": "<script>" + strings.Repeat("x", 1<<20),
+		})
 		e.bare = put(n, "train-10", "scratch", volume.Failed, map[string]string{"result.txt": "of train-10\n"})
 	}})
 	e.plugin = startPlugin(t, e.kubeconfig("token-of-alice", ""))

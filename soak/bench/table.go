@@ -21,7 +21,9 @@ type sheet struct {
 // sheets are the tables of a result, those without rows left out.
 func (x *result) sheets() []sheet {
 	var list []sheet
-	for _, s := range []sheet{x.callSheet(), x.latencySheet(), x.bindSheet(), x.logsSheet(), x.restSheet(), x.listSheet(), x.besideSheet(), x.otherSheet()} {
+	for _, s := range []sheet{
+		x.callSheet(), x.latencySheet(), x.bindSheet(), x.logsSheet(), x.restSheet(), x.listSheet(), x.besideSheet(), x.otherSheet(),
+	} {
 		if len(s.rows) > 0 {
 			list = append(list, s)
 		}

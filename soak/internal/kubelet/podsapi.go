@@ -83,7 +83,8 @@ func (p *PodsAPI) Exited(pod *Pod, e Exit) {
 		phase = "Failed"
 	}
 	state := number(nil, 1, e.Code)
-	state = message(message(message(state, 3, []byte(e.Reason)), 5, number(nil, 1, int(e.Began.Unix()))), 6, number(nil, 1, int(e.Ended.Unix())))
+	state = message(message(state, 3, []byte(e.Reason)), 5, number(nil, 1, int(e.Began.Unix())))
+	state = message(state, 6, number(nil, 1, int(e.Ended.Unix())))
 	container := message(text(1, e.Container), 2, message(nil, 3, state)) // terminated
 	p.say(pod.Plan.UID, message(text(1, phase), 8, container), pod.Volumes[0].Plan.Name)
 }
