@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -76,18 +77,15 @@ func (c *Checker) lookAtAbandoned(r *retained) {
 	touched := v.Troubled(time.Time{}, after, workload.VolumeRemoved, workload.VolumeSymlink)
 	s := r.story(false)
 	c.hinder(s, r)
-	saw := story.Event{At: before, Until: after, What: story.Gone}
-	switch {
-	case mounted && before.After(s.Limit(before)):
-		saw.What = story.Shown
-	case mounted || there:
-		saw.What = story.Whole
+	saw := story.Gone
+	if mounted || there {
+		saw = story.Whole
 	}
-	s.Add(saw)
+	s.Add(story.Event{At: before, Until: after, What: saw})
 	switch {
 	case touched && !mounted:
 		c.excuse(v) // what is left is not the driver's doing
-	case saw.What == story.Gone:
+	case saw == story.Gone:
 		if s.Broken() != "" && !c.mayBeEvicted(r, after) {
 			c.cfg.Findings.Add(c.durable(r.from, after), v, "it was published, and then its pod went: "+s.Broken())
 		}
@@ -98,7 +96,8 @@ func (c *Checker) lookAtAbandoned(r *retained) {
 		return
 	default:
 		c.excuse(v)
-		c.cfg.Findings.Add(history.NoLeak, v, "the kubelet never unpublishes it: "+s.Broken())
+		c.cfg.Findings.Add(history.NoLeak, v, fmt.Sprintf(
+			"the kubelet never unpublishes it: %s (mounted at its target: %t, data directory: %t)", s.Broken(), mounted, there))
 	}
 	c.noteOver(v)
 	c.mu.Lock()

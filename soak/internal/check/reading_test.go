@@ -257,7 +257,8 @@ func TestRemovals(t *testing.T) {
 		}, ""},
 		{"it is there", func(w *world) {
 			w.checker.BeginRemoval(w.retain(1))(0, nil)
-			time.Sleep(2 * lifespan) // and not reported again
+			w.want(history.Removes, 1) // at once
+			time.Sleep(2 * lifespan)   // and not reported again
 		}, history.Removes},
 		{"half of it is there", func(w *world) {
 			v := w.retain(1)
