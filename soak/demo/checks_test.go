@@ -48,7 +48,7 @@ func TestNames(t *testing.T) {
 	if got := podUID("web-0"); len(got) != 36 || strings.Count(got, "-") != 4 {
 		t.Errorf("pod UID %s", got)
 	}
-	if got := volumeID("web-0"); len(got) != len("csi-")+64 || got == volumeID("web-1") {
+	if got := volumeID("web-0", "scratch"); len(got) != len("csi-")+64 || got == volumeID("web-1", "scratch") {
 		t.Errorf("volume ID %s", got)
 	}
 }
