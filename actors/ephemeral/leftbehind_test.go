@@ -168,7 +168,7 @@ func TestVolumeInDoubtIsSaid(t *testing.T) {
 				}
 				h.writeMarker(testPod, testID)
 				h.reboot()
-				time.Sleep(100 * time.Hour)
+				time.Sleep(2 * testLifespan)
 				if r, _ := h.records.get(testID); !r.Phase.Live() {
 					t.Fatalf("it is %s", r.Phase)
 				}
