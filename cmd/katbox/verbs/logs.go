@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -61,27 +62,36 @@ func (s *session) logsOf(ctx context.Context, t target) (api.Volume, error) {
 // ofLastPod returns the volumes that are meant of the pod that a target means, or of the one of its name that ended last.
 // It says if there are others.
 func (s *session) ofLastPod(ctx context.Context, t target, isMeant func(*api.Volume) bool) (kept []api.Volume, err error) {
-	q, uid := api.Query{Namespace: t.namespace, Pod: t.pod}, ""
+	q := api.Query{Namespace: t.namespace, Pod: t.pod}
 	if t.id != "" {
 		v, err := s.byID(ctx, t.id)
 		if err != nil {
 			return nil, err
 		}
-		q, uid = api.Query{Namespace: v.Namespace, Pod: v.Pod}, v.PodUID
+		q = api.Query{Namespace: v.Namespace, Pod: v.Pod, PodUID: v.PodUID}
 	}
 	several := false
 	err = s.eachVolume(ctx, q, func(v api.Volume) error {
-		switch {
-		case !isMeant(&v) || uid != "" && v.PodUID != uid:
-		case len(kept) > 0 && v.PodUID != kept[0].PodUID:
-			several = true
-		default:
+		if !isMeant(&v) {
+			return nil
+		}
+		q.PodUID = cmp.Or(q.PodUID, v.PodUID)
+		if several = v.PodUID != q.PodUID; several {
+			return verbs.ErrEnough
+		}
+		return nil
+	})
+	if err != nil || q.PodUID == "" {
+		return nil, err
+	}
+	if several {
+		fmt.Fprintf(s.Stderr, "Found several pods of this name, using %s, which ended last\n", q.PodUID)
+	}
+	err = s.eachVolume(ctx, q, func(v api.Volume) error {
+		if isMeant(&v) {
 			kept = append(kept, v)
 		}
 		return nil
 	})
-	if err == nil && several {
-		fmt.Fprintf(s.Stderr, "Found several pods of this name, using %s, which ended last\n", kept[0].PodUID)
-	}
 	return kept, err
 }

@@ -162,10 +162,7 @@ func (n *node) List(_ context.Context, s volume.Selection) (volume.Page, error) 
 	slices.SortFunc(sorted, func(a, b volume.Description) int { return b.Record.Key().Compare(a.Record.Key()) })
 	var page volume.Page
 	for _, d := range sorted {
-		r := d.Record
-		switch {
-		case r.Phase != volume.Retained, s.Namespace != "" && s.Namespace != r.Namespace, s.PodName != "" && s.PodName != r.PodName,
-			r.Unpublished.Before(s.Since), !s.Before.IsZero() && r.Key().Compare(s.Before) >= 0:
+		if d.Record.Phase != volume.Retained || !s.SelectsDescribed(d) {
 			continue
 		}
 		if len(page.Volumes) == min(n.pages, s.Limit) {
