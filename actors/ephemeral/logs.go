@@ -216,19 +216,18 @@ func (n *Node) keepLogs(ctx context.Context, queue *logsQueue) {
 			time.AfterFunc(logsRoom, func() { queue.add(dueLogs{of, true}) })
 			continue
 		}
-		switch {
-		case err == nil || ctx.Err() != nil:
-		case errors.Is(err, volume.ErrNotFound):
-			// The logs have the volume's terms, and these are over: it has expired, or somebody has deleted it.
+		if err != nil && ctx.Err() == nil {
 			n.env.Metrics.LogsNotKept()
-			n.env.Log.V(1).Info("a pod's volume was gone before its logs were kept", logkeys.About(of)...)
-		default:
-			n.env.Metrics.LogsNotKept()
-			queue.failed.write(func() {
-				n.env.Log.Error(err, "cannot keep the logs of a pod", logkeys.About(of)...)
-			}, func(more int) {
-				n.env.Log.Error(err, "cannot keep the logs of more pods; this is the last reason", "pods", more)
-			})
+			if errors.Is(err, volume.ErrNotFound) {
+				// Logs have the terms of the volume. It has expired, or a person has deleted it: so nothing is to be kept.
+				n.env.Log.V(1).Info("a pod's volume was gone before its logs were kept", logkeys.About(of)...)
+			} else {
+				queue.failed.write(func() {
+					n.env.Log.Error(err, "cannot keep the logs of a pod", logkeys.About(of)...)
+				}, func(more int) {
+					n.env.Log.Error(err, "cannot keep the logs of more pods; this is the last reason", "pods", more)
+				})
+			}
 		}
 		n.Root.Send(n.Supervisor(), &messages.LogsKept{Pod: of.Pod})
 	}

@@ -9,8 +9,8 @@
 //     another pod has it attached.
 //   - 2: an answer is durable across kills and power cuts. A published volume is recorded, and mounted until the node
 //     reboots. Its pod sees what it should. A retained one is recorded, mounted nowhere, and has its data until its
-//     deadline and not much longer, but for what hinders the daemon from deleting it. It keeps that deadline whatever is
-//     asked again. It does not come back and is not kept for ever. One that is published again has all its data.
+//     deadline and not much longer, but for what hinders the daemon from deleting it. The deadline stays the same when a call is
+//     repeated. It does not come back and is not kept for ever. One that is published again has all its data.
 //   - 3: a failed publish that is answered as undone leaves no mount, no data and no record, and what was retained
 //     before goes at its old deadline.
 //   - 5: a volume goes as a whole: there is all of its data, or none. Where there is no room to move it, it is recorded
