@@ -1,9 +1,11 @@
 // A file of a volume: as text, as an image, or as hexadecimal numbers.
 
 import { bytes } from "./api.js";
+import { isPrinted, printed } from "./crilog.js";
 import { button, el, writable } from "./dom.js";
 import { behindHole, blank, encodingOf, step } from "./encoding.js";
 import { download } from "./download.js";
+import { logsName } from "./ending.js";
 import { count, mode, moment, size } from "./format.js";
 import { HexView } from "./hex.js";
 import { imageType, ImageView } from "./image.js";
@@ -55,7 +57,10 @@ export class FileView {
       const image = imageType(first.data);
       this.sample = await this.#sample(first.data);
       this.can = image ? ["image", "hex"] : this.sample.is ? ["text", "hex"] : ["hex", "text"];
-      this.opensAtEnd = isLog(decode(base(this.ref))) && (await this.view.whose())?.outcome === "Failed";
+      const volume = isLog(decode(base(this.ref))) ? await this.view.whose() : undefined;
+      this.opensAtEnd = volume?.outcome === "Failed";
+      this.isPrinted = volume?.volume === logsName && this.sample.encoding === "utf-8" && isPrinted(this.sample.bytes);
+      if (this.isPrinted) this.sample.encoding = printed;
       this.#show();
     } catch (problem) {
       if (problem.name === "AbortError") return;

@@ -15,7 +15,7 @@
 // the plugin's commands for what is shown. api.js alone talks to the server, problem.js says what an
 // error means. grid.js and rows.js draw the rows of long lists that
 // can be seen, textview.js, hex.js and image.js the contents of files (text.js has the bytes of a text and its
-// lines, encoding.js tells what it is in, ansi.js has what terminals make of it).
+// lines, encoding.js tells what it is in, crilog.js what a container printed, ansi.js has what terminals make of it).
 //
 // File names and contents were chosen by pods. They reach the page as text nodes only (dom.js), with
 // the characters made visible that hide or reorder others (names.js, ansi.js).

@@ -1,7 +1,8 @@
 // The loaded part of a text: bytes that follow one another, from the beginning of the file or up to
-// its end, in UTF-8 whatever the file is in, and where its lines begin.
+// its end, in UTF-8 whatever the file is in, and where its lines begin. Of a container's log it is what was printed.
 
 import { graphics, parse } from "./ansi.js";
+import { printed, PrintedDecoder } from "./crilog.js";
 import { aligned, step } from "./encoding.js";
 
 const newline = 0x0a;
@@ -27,7 +28,7 @@ export class Text {
     // begins and ends are the part of the file that bytes are of; length is how many of them there are.
     this.begins = this.origin;
     this.ends = this.origin + this.first.length;
-    this.stream = new TextDecoder(this.encoding);
+    this.stream = this.#decoder();
     this.bytes = this.#recoded(this.first, this.stream);
     this.length = this.bytes.length;
   }
@@ -36,7 +37,12 @@ export class Text {
   // ones if stream is a decoder that goes on.
   #recoded(data, stream) {
     if (this.encoding === "utf-8") return data;
-    return new TextEncoder().encode(stream ? stream.decode(data, { stream: !this.atEnd }) : new TextDecoder(this.encoding).decode(data));
+    const text = stream ? stream.decode(data, { stream: !this.atEnd }) : this.#decoder().decode(data);
+    return typeof text === "string" ? new TextEncoder().encode(text) : text;
+  }
+
+  #decoder() {
+    return this.encoding === printed ? new PrintedDecoder() : new TextDecoder(this.encoding);
   }
 
   get complete() {

@@ -1,5 +1,6 @@
 // A file as text, with line numbers, addresses of lines, and a search.
 
+import { printed } from "./crilog.js";
 import { button, el } from "./dom.js";
 import { encodings, step } from "./encoding.js";
 import { FindBar, marked } from "./find.js";
@@ -35,8 +36,9 @@ export class TextView {
     this.wraps.checked = this.wrap;
     this.unfolds = el("input", { type: "checkbox", id: "unfold", on: { change: () => this.#unfold(this.unfolds.checked) } });
     this.unfolding = el("label", { class: "check", title: "Show all that was written over, as by progress bars", hidden: true }, this.unfolds, "Overwritten");
-    this.encoding = el("select", { id: "encoding", "aria-label": "Encoding", title: "Encoding, told by the bytes of the file", on: { change: () => file.encode(this.encoding.value) } },
-      Object.entries(encodings).map(([value, name]) => el("option", { value, selected: value === this.text.encoding }, name)));
+    const title = file.isPrinted ? "As the container printed it, or in UTF-8 with the time of each line" : "Encoding, told by the bytes of the file";
+    this.encoding = el("select", { id: "encoding", "aria-label": "Encoding", title, on: { change: () => file.encode(this.encoding.value) } },
+      Object.entries(file.isPrinted ? { [printed]: "As printed", ...encodings } : encodings).map(([value, name]) => el("option", { value, selected: value === this.text.encoding }, name)));
     this.copyPicked = button("Copy lines", () => this.#copyLines(), { hidden: true, id: "copy-lines" });
     this.tools = [
       this.find.root, el("form", { on: { submit: (event) => this.#went(event) } }, this.line), this.copyPicked,
