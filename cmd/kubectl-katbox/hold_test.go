@@ -129,8 +129,17 @@ func TestListGone(t *testing.T) {
 	}
 	n.Evict(2)
 	n.Evict(3)
-	if code, _, stderr := eve.run("list"); code != 0 || !strings.HasPrefix(stderr, "no retained volumes") {
-		t.Errorf("list: code %d, %q", code, stderr)
+	const none, hint = "no retained volumes", "; some went early in the last 24 hours, to make room: --gone lists them"
+	for args, want := range map[string]string{
+		"":                         none + " in namespace ci" + hint,
+		"pod/nightly-9fz1c":        none + " of pod/nightly-9fz1c in namespace ci" + hint,
+		"pod/nightly-x7k2p":        none + " of pod/nightly-x7k2p in namespace ci", // a person wanted that
+		"--volume other --limit 1": none + " named other in namespace ci",
+		"job/nightly --since 1h":   none + " of job/nightly of the last 1h in namespace ci" + hint,
+	} {
+		if code, _, stderr := eve.run(append([]string{"list"}, strings.Fields(args)...)...); code != 0 || stderr != want+"\n" {
+			t.Errorf("list %s: code %d, %q, want %q", args, code, stderr, want)
+		}
 	}
 	_, stdout, _ := eve.run("list", "--gone")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")

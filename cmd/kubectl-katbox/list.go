@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -211,13 +212,31 @@ func (l *listing) asked() string {
 	return text.String() + l.where()
 }
 
-// hint names the Job, if that is what the user may have meant by a pod.
+// hint names the Job, if that is what the user may have meant by a pod, or says that some went early.
 func (l *listing) hint(ctx context.Context) string {
 	job := target{job: l.found.pod}
-	if job.job == "" || !l.s.matchesAny(ctx, job.query(l.s.namespace, "")) {
-		return ""
+	switch {
+	case job.job != "" && l.s.matchesAny(ctx, job.query(l.s.namespace, "")):
+		return fmt.Sprintf("; there are some of the Job: give %s", job)
+	case l.wentEarly(ctx):
+		return verbs.HintGone
 	}
-	return fmt.Sprintf("; there are some of the Job: give %s", job)
+	return ""
+}
+
+// wentEarly reports whether some of what the list selects went early lately. Where that cannot be told it is false.
+func (l *listing) wentEarly(ctx context.Context) (early bool) {
+	gone, q := *l, l.q
+	q.FieldSelector, q.Limit = and(q.FieldSelector, equals(fieldPhase, api.PhaseGone)), goneSize
+	if lately := l.s.Now().Add(-verbs.Lately); gone.after.Before(lately) {
+		gone.after = lately
+	}
+	_ = l.s.client.Pages(ctx, q, func(page cluster.Page) error {
+		kept, _ := gone.keep(page.Items)
+		early = slices.ContainsFunc(kept, func(v resource.RetainedVolume) bool { return v.Status.Gone != nil && v.Status.Gone.Early })
+		return nil
+	})
+	return early
 }
 
 // each calls f with each page of the list that is not empty. It returns how many volumes these had, and

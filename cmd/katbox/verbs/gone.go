@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/model/api"
@@ -40,6 +41,23 @@ func (o *lsOptions) listGone(ctx context.Context, s *session, t target) error {
 		fmt.Fprintln(s.Stderr, "no volume is gone that this node remembers")
 	}
 	return err
+}
+
+// hintGone is what an empty list says if some of what it selects went early lately. A daemon that cannot be asked adds nothing.
+func (o *lsOptions) hintGone(ctx context.Context, s *session, t target, q api.Query) (hint string) {
+	if lately := s.Now().Add(-verbs.Lately); q.Since.Before(lately) {
+		q.Since = lately
+	}
+	all := *o
+	all.Limit = 0
+	_, _ = all.eachGone(ctx, s, t, api.GoneQuery{Query: q}, func(page []api.GoneVolume) error {
+		if slices.ContainsFunc(page, func(v api.GoneVolume) bool { return v.Early }) {
+			hint = verbs.HintGone
+			return verbs.ErrEnough
+		}
+		return nil
+	})
+	return hint
 }
 
 // eachGone calls f with each page that is not empty of what the target and the flags select. It returns

@@ -119,6 +119,34 @@ func TestLsGone(t *testing.T) {
 	}
 }
 
+// TestEmptyListHintsAtWhatWentEarly lately, of what is asked for.
+func TestEmptyListHintsAtWhatWentEarly(t *testing.T) {
+	n := newNode(t)
+	threeJobs(n)
+	for i, reason := range []volume.Reason{volume.ForBytes, volume.Expired, volume.ForFloor} {
+		stone := volume.Tombstone{Number: uint64(i + 1), Record: n.volumes[i].Record, Gone: time.Now(), Kept: time.Minute, Reason: reason}
+		if reason == volume.ForFloor {
+			stone.Gone = stone.Gone.Add(-2 * verbs.Lately)
+		}
+		n.gone = append([]volume.Tombstone{stone}, n.gone...)
+	}
+	for i := range n.gone { // the last one is gone for the longest time
+		n.gone[i].Number = uint64(i + 1)
+	}
+	n.volumes = nil
+	const hint = "no retained volumes; some went early in the last 24 hours, to make room: --gone lists them\n"
+	for args, want := range map[string]string{
+		"": hint, "etl": hint, "etl/nightly-x7k2p --since 1h": hint, "--limit 1": hint,
+		"etl/nightly-9fz1c":       "no retained volumes\n", // it expired
+		"ci":                      "no retained volumes\n", // it is long ago
+		"etl/nightly-x7k2p/other": "no retained volumes\n",
+	} {
+		if r := katbox(t, append([]string{"ls"}, strings.Fields(args)...)...); r != (result{"", want, 0}) {
+			t.Errorf("ls %s: %+v, want %q", args, r, want)
+		}
+	}
+}
+
 // TestHostileHolds: names and reasons that want to harm who looks at them are shown as text of one line.
 func TestHostileHolds(t *testing.T) {
 	n := newNode(t)

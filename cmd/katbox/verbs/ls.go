@@ -168,7 +168,7 @@ func (l volumeList) write(ctx context.Context) error {
 		return table.Flush()
 	})
 	if err == nil && count == 0 {
-		fmt.Fprintln(l.s.Stderr, "no retained volumes")
+		fmt.Fprintf(l.s.Stderr, "no retained volumes%s\n", l.o.hintGone(ctx, l.s, l.t, l.q))
 	}
 	return err
 }

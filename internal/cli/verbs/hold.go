@@ -91,6 +91,12 @@ func WhyGone(reason, by, why string) string {
 	return string(text)
 }
 
+// Lately is how long ago a volume may have gone early for which [HintGone] stands behind an empty list.
+const Lately = 24 * time.Hour
+
+// HintGone says behind an empty list of volumes that there were some.
+const HintGone = "; some went early in the last 24 hours, to make room: --gone lists them"
+
 // TermsInFull are the rows that say what a volume was promised.
 func TermsInFull(lifespan, succeeded, retain string, bytes, inodes int64, notEnforced bool) (rows [][]string) {
 	holds := ""
