@@ -6,6 +6,13 @@ import (
 	"github.com/katbox/katbox/internal/model/podend"
 )
 
+// encodeEnd returns what a node keeps of a pod that has ended, under the UID that the kubelet calls it by.
+func encodeEnd(pod *core.Pod, uid string) []byte {
+	end := endOf(pod)
+	end.UID = uid
+	return end.Encode()
+}
+
 // endOf returns what is kept of a pod that has ended.
 func endOf(pod *core.Pod) podend.Pod {
 	p := podend.Pod{

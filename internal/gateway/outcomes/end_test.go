@@ -39,11 +39,11 @@ func TestEndLeavesOutSecrets(t *testing.T) {
 			LastTerminationState: core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 1}}}},
 		InitContainerStatuses: []core.ContainerStatus{{Name: "unknown"}},
 	}
-	how, ok := ofPod(pod)
-	if !ok || strings.Contains(string(how.End), "secret") {
-		t.Fatalf("%t, %s", ok, how.End)
+	encoded := encodeEnd(pod, string(pod.UID))
+	if strings.Contains(string(encoded), "secret") {
+		t.Fatalf("%s", encoded)
 	}
-	end, err := podend.Decode(how.End)
+	end, err := podend.Decode(encoded)
 	text, _ := json.Marshal(end)
 	const want = `{"namespace":"ci","name":"nightly","uid":"0e8dfcf5-8b1f-4a52-9c7b-2f8f9b0c1d2e","node":"node-1","restartPolicy":"Never",` +
 		`"phase":"Failed","reason":"Evicted","message":"disk",` +

@@ -39,6 +39,8 @@ type Nodes interface {
 	// Tell tells a node how pods have ended. Its error wraps ErrAway if the node is not connected, and
 	// ErrRefused if the node will not take them.
 	Tell(ctx context.Context, node string, o api.Outcomes) error
+	// KeepsEnds reports whether a node keeps how pods end: false only of one that is connected and does not.
+	KeepsEnds(node string) bool
 }
 
 var (
@@ -152,6 +154,18 @@ func (o *Outcomes) Connected(node string) {
 	}
 	r.next, r.connects = r.first, r.connects+1
 	o.tell(node, r)
+}
+
+// remembers reports whether it is remembered how a pod has ended.
+func (o *Outcomes) remembers(node, uid string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.nodes[node]
+	if r == nil {
+		return false
+	}
+	_, known := r.known[uid]
+	return known
 }
 
 // add remembers how a pod has ended, and tells its node. It returns false for a pod that is remembered.

@@ -43,11 +43,12 @@ func pod(node, uid string, phase core.PodPhase) *core.Pod {
 // nodes play the nodes.
 type nodes struct {
 	mu sync.Mutex
-	// away are not connected; errs are the first answers of a node, full is told each request.
-	away map[string]bool
-	errs map[string][]error
-	told chan string // "NODE UID OUTCOME VOLUMES"
-	full func(node string, o api.Outcomes)
+	// away are not connected, endless keep no ends; errs are the first answers of a node, full is told each request.
+	away    map[string]bool
+	endless map[string]bool
+	errs    map[string][]error
+	told    chan string // "NODE UID OUTCOME VOLUMES"
+	full    func(node string, o api.Outcomes)
 }
 
 func (n *nodes) Tell(ctx context.Context, node string, o api.Outcomes) error {
@@ -67,6 +68,12 @@ func (n *nodes) Tell(ctx context.Context, node string, o api.Outcomes) error {
 		n.told <- fmt.Sprint(node, " ", item.PodUID, " ", item.Outcome, " ", item.Volumes)
 	}
 	return ctx.Err()
+}
+
+func (n *nodes) KeepsEnds(node string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.endless[node]
 }
 
 func (n *nodes) set(do func()) {
@@ -427,6 +434,36 @@ func TestEnded(t *testing.T) {
 	s.see(noVolumes, false)
 	if want := []string{"pod-u1 false", "pod-u2 true"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestEnds: how a pod ended is told the nodes that keep it, under the UID that the kubelet calls the pod by. Of others it takes
+// no memory.
+func TestEnds(t *testing.T) {
+	s := newScene(t)
+	s.nodes.endless = map[string]bool{"n2": true}
+	told := make(chan string, 10)
+	s.nodes.full = func(node string, o api.Outcomes) {
+		for _, item := range o.Items {
+			told <- fmt.Sprintf("%s %s %.100s", node, item.PodUID, item.End)
+		}
+	}
+	mirror := pod("n1", "u1", core.PodFailed)
+	mirror.Annotations = map[string]string{core.MirrorPodAnnotationKey: "static"}
+	for _, p := range []*core.Pod{mirror, pod("n2", "u2", core.PodFailed)} {
+		s.see(p, false)
+		s.see(p, true)
+	}
+	got := []string{<-told, <-told}
+	slices.Sort(got)
+	const end = `{"namespace":"ci","name":"pod-u1","uid":"static"`
+	if !strings.HasPrefix(got[0], "n1 static "+end) || got[1] != "n2 u2 " {
+		t.Errorf("told %q", got)
+	}
+	s.idle("n1")
+	s.idle("n2")
+	if len(told) > 0 {
+		t.Errorf("told again: %s", <-told)
 	}
 }
 

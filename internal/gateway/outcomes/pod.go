@@ -16,7 +16,7 @@ import (
 const mostDriver = 63
 
 // ofPod returns how a pod on a node has ended. It returns false for one that has not, and for one
-// without inline CSI volumes. What no node takes as the name of a volume is left out: it would refuse the others
+// without inline CSI volumes. Its End is left out. What no node takes as the name of a volume is left out: it would refuse the others
 // with it.
 func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
 	for _, v := range pod.Spec.Volumes {
@@ -39,9 +39,6 @@ func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
 	if _, err := volume.ParsePodUID("podUID", o.PodUID); err != nil {
 		return api.PodOutcome{}, false // the node would refuse those of other pods with it
 	}
-	end := endOf(pod)
-	end.UID = o.PodUID
-	o.End = end.Encode()
 	return o, true
 }
 

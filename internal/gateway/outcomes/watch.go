@@ -48,7 +48,15 @@ func (o *Outcomes) Run(ctx context.Context) {
 
 // see takes note of a pod.
 func (o *Outcomes) see(pod *core.Pod, deleted bool) {
-	if how, ok := ofPod(pod); ok && o.add(pod.Spec.NodeName, how) && o.Ended != nil {
+	node := pod.Spec.NodeName
+	how, ok := ofPod(pod)
+	if !ok || o.remembers(node, how.PodUID) {
+		return
+	}
+	if o.Nodes.KeepsEnds(node) {
+		how.End = encodeEnd(pod, how.PodUID)
+	}
+	if o.add(node, how) && o.Ended != nil {
 		o.Ended(pod, deleted)
 	}
 }

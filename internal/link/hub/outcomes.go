@@ -8,6 +8,16 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 )
 
+// KeepsEnds reports whether a node keeps how pods end. One that is not connected may when it comes.
+func (r *Registry) KeepsEnds(node string) bool {
+	n := r.find(node)
+	if n == nil {
+		return true
+	}
+	c := n.current()
+	return c == nil || c.ends
+}
+
 // Tell tells a node how pods of its have ended; one that does not keep that, their outcomes alone. The error wraps [ErrAway] or
 // [ErrRefused] where these apply. One that the node does not take keeps no other from it.
 func (r *Registry) Tell(ctx context.Context, node string, o api.Outcomes) error {

@@ -64,6 +64,9 @@ func TestTellEnds(t *testing.T) {
 		{PodUID: "u", Outcome: "Failed", Volumes: []string{"scratch"}, End: json.RawMessage(`{"uid":"u"}`)}}}
 	for node, want := range map[string]string{"keeps": `{"uid":"u"}`, "other": ""} {
 		told := make(chan api.Outcomes, 1)
+		if !s.KeepsEnds(node) {
+			t.Errorf("%s, which is not connected, keeps no ends", node)
+		}
 		ask := request(node, s.cluster.add("p-"+node, "u-"+node, node))
 		if want != "" {
 			ask.Header.Set(api.HeaderEnds, "true")
@@ -80,6 +83,9 @@ func TestTellEnds(t *testing.T) {
 			told <- body
 		}))
 		<-p.used
+		if got := s.KeepsEnds(node); got != (want != "") {
+			t.Errorf("%s keeps ends: %t", node, got)
+		}
 		if err := s.Tell(t.Context(), node, how); err != nil {
 			t.Error(err)
 		}
@@ -89,6 +95,10 @@ func TestTellEnds(t *testing.T) {
 	}
 	if how.Items[0].End == nil {
 		t.Error("what others are told is lost")
+	}
+	s.find("other").closeAll(errClosed)
+	if !s.KeepsEnds("other") {
+		t.Error("a node that is gone may keep ends when it comes again")
 	}
 }
 
