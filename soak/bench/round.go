@@ -54,6 +54,7 @@ func (v *server) round(ctx context.Context, callers, volumes int) (round, error)
 	if err := errors.Join(v.connect(ctx, callers), v.makePods(list)); err != nil {
 		return round{}, err
 	}
+	open, _ := v.driver.Descriptors()
 	before, err := v.cpu()
 	if err != nil {
 		return round{}, err
@@ -69,7 +70,7 @@ func (v *server) round(ctx context.Context, callers, volumes int) (round, error)
 	if err != nil {
 		return round{}, err
 	}
-	if err := pause.For(ctx, afterwards); err != nil {
+	if err := errors.Join(pause.For(ctx, afterwards), v.copied(ctx, open)); err != nil {
 		return round{}, err
 	}
 	after, err := v.cpu()
@@ -77,6 +78,25 @@ func (v *server) round(ctx context.Context, callers, volumes int) (round, error)
 		return round{}, err
 	}
 	return summed(taken, elapsed, after-before), v.removePods(list)
+}
+
+// copied waits until the logs of all pods are copied, which is put off while calls run: the server holds no more of
+// their files open, but a few descriptors of its own, than it had before.
+func (v *server) copied(ctx context.Context, before int) error {
+	const own, look = 16, 20 * time.Millisecond
+	if v.logs == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for {
+		if open, ok := v.driver.Descriptors(); !ok || open <= before+own {
+			return nil
+		}
+		if err := pause.For(ctx, look); err != nil {
+			return fmt.Errorf("%s: logs are still held open: %w", v.name, err)
+		}
+	}
 }
 
 // hold publishes so many volumes, which stay.

@@ -112,7 +112,7 @@ func (x *result) bindSheet() sheet {
 
 func (x *result) logsSheet() sheet {
 	s := sheet{title: "With what containers print, and without, in ms",
-		head: []string{"callers", "call", "p50 with", "without", "ratio", "p99 with", "without", "ratio"}}
+		head: []string{"callers", "call", "p50 with", "without", "ratio", "p99 with", "without", "ratio", "CPU µs with", "without", "ratio"}}
 	for _, p := range x.Points {
 		if p.Logs == nil {
 			continue
@@ -121,7 +121,8 @@ func (x *result) logsSheet() sheet {
 			with, without := call.of(p.Logs.Median), call.of(p.Katbox.Median)
 			s.rows = append(s.rows, []string{count(p.Callers), call.name,
 				short(with.P50), short(without.P50), times(inTurns(*p.Logs, p.Katbox, func(r round) float64 { return call.of(r).P50 })),
-				short(with.P99), short(without.P99), times(inTurns(*p.Logs, p.Katbox, func(r round) float64 { return call.of(r).P99 }))})
+				short(with.P99), short(without.P99), times(inTurns(*p.Logs, p.Katbox, func(r round) float64 { return call.of(r).P99 })),
+				whole(p.Logs.Median.CPUMicrosPerCall), whole(p.Katbox.Median.CPUMicrosPerCall), times(inTurns(*p.Logs, p.Katbox, cpuPerCall))})
 		}
 	}
 	return s

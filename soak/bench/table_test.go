@@ -56,8 +56,8 @@ func TestSheets(t *testing.T) {
 			"8 0 0 after 1,000,000 unpublish 1.00 1.00 20.0 20.0 1.00 200 200",
 		},
 		"With what containers print, and without, in ms": {
-			"8 publish 1.50 1.50 1.00 25.0 25.0 1.00",
-			"8 unpublish 1.00 1.00 1.00 20.0 20.0 1.00",
+			"8 publish 1.50 1.50 1.00 25.0 25.0 1.00 300 300 1.00",
+			"8 unpublish 1.00 1.00 1.00 20.0 20.0 1.00 300 300 1.00",
 		},
 		"Against a floor that records nothing, times in ms": {
 			"8 0 0 1,500 2,500 0.60 300 100 3.00 1.50 1.50 1.00 25.0 25.0 1.00 1,234 1,234",
