@@ -39,11 +39,11 @@ type Kept struct {
 // newest. What is missing then stands in the file [api.MissingLogs]. On a file system that can, a copy shares the blocks
 // of what it is a copy of.
 //
-// It calls pace before each 256 KiB, which may wait. What an earlier Copy has left in the directory is replaced, unless
+// It calls pace after each 256 KiB, which may wait. What an earlier Copy has left in the directory is replaced, unless
 // there is nothing of the pod any more. The error says why the directory does not take what is copied, or is that of pace;
 // what cannot be read is missing.
 func (l *Logs) Copy(ctx context.Context, of volume.PodUID, to int, limit int64, pace func(context.Context) error) (Kept, error) {
-	p := l.of(of)
+	p := l.upToDate(of)
 	if p == nil {
 		return Kept{}, nil
 	}
@@ -63,7 +63,7 @@ func (l *Logs) Copy(ctx context.Context, of volume.PodUID, to int, limit int64, 
 
 // Has reports whether there is a file of a pod that is followed.
 func (l *Logs) Has(of volume.PodUID) bool {
-	p := l.of(of)
+	p := l.upToDate(of)
 	if p == nil {
 		return false
 	}
@@ -83,12 +83,18 @@ type copying struct {
 	written map[name]bool
 	kept    Kept
 	missing api.LogsMissing
+	// sinceRest is how many bytes were copied since pace was called.
+	sinceRest int
 }
 
 func (c *copying) all() error {
 	for i := range c.parts {
 		p := &c.parts[i]
-		if err := c.file(p); err != nil {
+		err := c.ctx.Err()
+		if err == nil {
+			err = c.file(p)
+		}
+		if err != nil {
 			return fmt.Errorf("keep log %s of container %s: %w", p.file.file, p.container, err)
 		}
 	}
@@ -153,8 +159,11 @@ func (c *copying) file(p *part) error {
 func (c *copying) bytes(p *part, to int) error {
 	buffer := make([]byte, min(batch, p.size-p.from))
 	for at := p.from; at < p.size; {
-		if err := c.pace(c.ctx); err != nil {
-			return err
+		if c.sinceRest >= batch {
+			c.sinceRest = 0
+			if err := c.pace(c.ctx); err != nil {
+				return err
+			}
 		}
 		n, err := read(p.fd, buffer[:min(int64(len(buffer)), p.size-at)], at)
 		if err != nil || n == 0 {
@@ -166,6 +175,7 @@ func (c *copying) bytes(p *part, to int) error {
 		}
 		at += int64(n)
 		c.kept.Bytes += int64(n)
+		c.sinceRest += n
 	}
 	return nil
 }

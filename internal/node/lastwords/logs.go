@@ -107,11 +107,11 @@ func (l *Logs) Follow(of Pod) {
 	l.watch.look(p)
 }
 
-// Look opens what there is of a pod that is followed. It makes a few system calls for each container. Where the disk does
-// not answer it goes on behind the call, which returns once ctx ends.
+// Look opens what there is of a pod that is followed. Where the kernel says that all is open it makes one system call, else
+// a few for each container. Where the disk does not answer it goes on behind the call, which returns once ctx ends.
 func (l *Logs) Look(ctx context.Context, of volume.PodUID) {
-	p := l.of(of)
-	if p == nil {
+	p := l.upToDate(of)
+	if p == nil || p.isSeen() {
 		return
 	}
 	select {
@@ -158,6 +158,15 @@ func (l *Logs) of(uid volume.PodUID) *pod {
 	return l.pods[uid]
 }
 
+// upToDate is of, and lets the pod know what has happened to its directories.
+func (l *Logs) upToDate(uid volume.PodUID) *pod {
+	p := l.of(uid)
+	if p != nil {
+		_ = l.watch.catchUp(l) // Run reports it
+	}
+	return p
+}
+
 // named returns the pod whose directory has a name; nil if it is not followed.
 func (l *Logs) named(directory string) *pod {
 	l.mu.Lock()
@@ -183,6 +192,9 @@ func (l *Logs) mayOpen() bool {
 	l.count(1)
 	return true
 }
+
+// Crowded reports whether seven eighths of the files are open that may be: those of pods to come may find no place.
+func (l *Logs) Crowded() bool { return l.open.Load() > int64(l.cfg.MostOpen)*7/8 }
 
 func (l *Logs) count(more int64) {
 	if now := l.open.Add(more); l.cfg.Opened != nil {

@@ -199,6 +199,48 @@ func TestLooksAtOnce(t *testing.T) {
 	}
 }
 
+// TestSeen: what the kernel says is enough to know that all is open, and nothing that comes then is missed.
+func TestSeen(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Open(Config{Dir: dir, MostOpen: 10})
+	must(t, err)
+	defer l.Close()
+	n := &node{Logs: l, t: t, dir: dir}
+	n.Follow(nightly)
+	want := map[string]string{}
+	comes := func(what string, change func()) {
+		t.Helper()
+		n.Look(t.Context(), nightly.UID)
+		if !n.upToDate(nightly.UID).isSeen() {
+			t.Errorf("%s: it is not known that all is open", what)
+		}
+		change()
+		if n.upToDate(nightly.UID).isSeen() {
+			t.Errorf("%s is not noticed", what)
+		}
+	}
+	for _, file := range []string{"0.log", "1.log"} {
+		comes(file, func() { n.write("main", file, line(file)) })
+		want["main/"+file] = line(file)
+	}
+	comes("another container", func() { n.write("sidecar", "0.log", line("beside")) })
+	want["sidecar/0.log"] = line("beside")
+	comes("a rotated file", func() { must(t, os.Rename(n.path("main", "0.log"), n.path("main", "0.log.20261130-050000"))) })
+	delete(want, "main/0.log")
+	want["main/0.log.20261130-050000"] = line("0.log")
+	comes("the end", func() { must(t, os.RemoveAll(n.path())) })
+	got, _ := n.copied(1 << 20)
+	wantContent(t, got, want)
+	comes("the same pod again", func() { n.write("main", "2.log", line("again")) })
+
+	// What is not opened is looked for each time.
+	must(t, os.Symlink("2.log", n.path("main", "3.log")))
+	n.Look(t.Context(), nightly.UID)
+	if n.upToDate(nightly.UID).isSeen() {
+		t.Error("a link is open")
+	}
+}
+
 // TestHostile: a pod that writes to the directory of the logs gets nothing read that is not its own regular file, and no
 // call waits for it.
 func TestHostile(t *testing.T) {
@@ -280,7 +322,7 @@ func TestMostOpen(t *testing.T) {
 	}
 	n.Follow(nightly)
 	n.Look(t.Context(), nightly.UID)
-	if open := n.open.Load(); open != 2 {
+	if open := n.open.Load(); open != 2 || !n.Crowded() {
 		t.Errorf("%d files are open, want 2", open)
 	}
 	got, _ := n.copied(1 << 20)
@@ -302,6 +344,10 @@ func TestRemovedFilesAreClosed(t *testing.T) {
 	must(t, os.RemoveAll(n.path()))
 	n.Look(t.Context(), nightly.UID)
 	p := n.of(nightly.UID)
+	late := func() { // what a timer does
+		n.watch.look(p)
+		n.Look(t.Context(), nightly.UID)
+	}
 	age := func(name string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -314,13 +360,13 @@ func TestRemovedFilesAreClosed(t *testing.T) {
 			}
 		}
 	}
-	n.Look(t.Context(), nightly.UID)
+	late()
 	if open := n.open.Load(); open != 3 {
 		t.Fatalf("%d files are open, want 3", open)
 	}
 	age("0.log")
 	age("1.log")
-	n.Look(t.Context(), nightly.UID)
+	late()
 	if open := n.open.Load(); open != 2 {
 		t.Errorf("%d files are open, want the newest and the one that was removed just now", open)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,12 +25,16 @@ type pod struct {
 	// users counts the calls of Follow without a Leave; Logs.mu guards it.
 	users int
 
+	// changes counts what is known to have happened to its directories, and seen how much of it had when they were last read
+	// as a whole. Without a difference, all that is there is open.
+	changes, seen atomic.Uint64
+
 	// mu is held while the pod's directory is read; nothing that must not block takes it.
 	mu     sync.Mutex
 	closed bool
 	// files are those that are held open, by what they are: the kubelet renames them.
 	files map[beneath.ID]*file
-	// watches are those of its directories.
+	// watches are those of its directories; watch.mu guards them.
 	watches map[int]struct{}
 }
 
@@ -42,6 +47,9 @@ type file struct {
 	removed time.Time
 }
 
+// isSeen reports whether nothing has happened since the directories were read, and all was opened.
+func (p *pod) isSeen() bool { return p.seen.Load() == p.changes.Load() }
+
 // look opens what has come, and closes what was removed long ago.
 func (p *pod) look() {
 	p.mu.Lock()
@@ -51,29 +59,33 @@ func (p *pod) look() {
 
 // lookAgain is look, with p.mu. It calls beyond with a handle of each file that is too many to be held open.
 func (p *pod) lookAgain(beyond func(n name, handle int)) {
-	if p.closed {
+	if p.closed || p.isSeen() {
 		return
 	}
-	seen := map[beneath.ID]bool{}
-	p.eachName(func(n name, handle int) {
+	changes, seen := p.changes.Load(), map[beneath.ID]bool{}
+	whole := p.eachName(func(n name, handle int) (open bool) {
 		st, err := kernel.Fstat(handle)
 		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 {
-			return
+			return false
 		}
 		id := beneath.ID{Dev: st.Dev, Ino: st.Ino}
 		if held := p.files[id]; held != nil {
 			held.name, held.removed = n, time.Time{}
 		} else if len(p.files) >= mostFiles || !p.logs.mayOpen() {
 			beyond(n, handle)
-			return
+			return false
 		} else if fd, err := reopen(handle); err == nil {
 			p.files[id] = &file{name: n, id: id, fd: fd}
 		} else {
 			p.logs.count(-1)
-			return
+			return false
 		}
 		seen[id] = true
+		return true
 	})
+	if whole {
+		p.seen.Store(changes)
+	}
 	if p.drop(seen) {
 		time.AfterFunc(removedFor, func() { p.logs.watch.look(p) })
 	}
@@ -152,43 +164,49 @@ func (p *pod) close() {
 }
 
 // eachName calls f with a handle that stands for each file of the pod whose name is one of the kubelet's. It is called
-// with p.mu, and watches the directories.
-func (p *pod) eachName(f func(n name, handle int)) {
+// with p.mu, and watches the directories. whole reports whether it has seen all of them, and f has opened each file.
+func (p *pod) eachName(f func(n name, handle int) (open bool)) (whole bool) {
 	top, err := p.logs.opener.Directory(p.logs.root, p.name)
 	if err != nil {
-		return // not there yet, or not any more
+		return errors.Is(err, unix.ENOENT) // not there yet, or not any more
 	}
 	defer unix.Close(top)
-	p.logs.watch.add(p, top)
+	whole = p.logs.watch.add(p, top)
 	containers := 0
 	for _, container := range namesIn(top) {
 		if !containerName.MatchString(container) {
 			continue
 		}
 		if containers++; containers > mostContainers {
-			return
+			return false
 		}
 		dir, err := p.logs.opener.Directory(top, container)
 		if err != nil {
+			whole = false
 			continue
 		}
-		p.logs.watch.add(p, dir)
+		whole = p.logs.watch.add(p, dir) && whole
 		for _, file := range namesIn(dir) {
 			if _, ok := crilog.ParseName(file); !ok {
 				continue
 			}
-			if handle, err := p.logs.opener.Look(dir, file); err == nil {
-				f(name{container, file}, handle)
-				unix.Close(handle)
+			handle, err := p.logs.opener.Look(dir, file)
+			if err != nil {
+				whole = false
+				continue
 			}
+			whole = f(name{container, file}, handle) && whole
+			unix.Close(handle)
 		}
 		unix.Close(dir)
 	}
+	return whole
 }
 
 // namesIn returns the names in an open directory, not more than mostNames of them. What cannot be read has none.
 func namesIn(dir int) (names []string) {
-	var buffer [16 << 10]byte
+	// Most have a few names. A larger buffer makes the stack of each goroutine grow several times.
+	var buffer [1 << 10]byte
 	for len(names) < mostNames {
 		size, err := beneath.Getdents(dir, buffer[:])
 		if err != nil || size <= 0 {

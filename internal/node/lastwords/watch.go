@@ -28,13 +28,17 @@ type watch struct {
 
 	// adding is held over the system calls about watches, which may ask the disk.
 	adding sync.Mutex
-	// pods are those whose directories are watched, by the watches.
-	pods map[int]*pod
-	// refused: a directory could not be watched, which was logged.
+	// refused: a directory could not be watched, which was logged. adding guards it.
 	refused bool
+
+	// reading is held while events are read and noted, which never asks a disk. buffer is for them.
+	reading sync.Mutex
+	buffer  [64 << 10]byte
 
 	// mu is never held over a system call.
 	mu sync.Mutex
+	// pods are those whose directories are watched, by the watches.
+	pods map[int]*pod
 	// changed are the pods to look at.
 	changed map[*pod]struct{}
 	// left are those to close.
@@ -60,6 +64,7 @@ func (w *watch) close() { w.events.Close() }
 // look lets Run look at a pod. It does not block.
 func (w *watch) look(p *pod) {
 	w.mu.Lock()
+	p.changes.Add(1)
 	w.changed[p] = struct{}{}
 	w.mu.Unlock()
 	w.ring()
@@ -90,33 +95,47 @@ func (w *watch) take() (changed map[*pod]struct{}, left []*pod) {
 	return changed, left
 }
 
-// add watches an open directory of a pod, which is read afterwards.
-func (w *watch) add(p *pod, dir int) {
+// add watches an open directory of a pod, which is read afterwards: what came before its watch was known is read then. It
+// reports whether the kernel says from now on what changes there.
+func (w *watch) add(p *pod, dir int) bool {
 	w.adding.Lock()
 	defer w.adding.Unlock()
 	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(dir), changes)
 	if err == nil {
+		w.mu.Lock()
 		w.pods[wd], p.watches[wd] = p, struct{}{}
-		return
+		w.mu.Unlock()
+		return true
 	}
 	if !w.refused && !errors.Is(err, unix.ENOENT) {
 		w.refused = true
 		p.logs.cfg.Log.Error(os.NewSyscallError("inotify_add_watch", err), "cannot follow the logs of a pod, and of others that follow; "+
 			"what the kubelet removes before it unpublishes their volumes is lost; see fs.inotify.max_user_watches", "directory", p.name)
 	}
+	return false
 }
 
 // remove ends the watches of a pod, except those that it shares with the same pod, which is followed again meanwhile.
 func (w *watch) remove(p *pod) {
 	w.adding.Lock()
 	defer w.adding.Unlock()
+	for _, wd := range w.forget(p) {
+		_, _ = unix.InotifyRmWatch(w.fd, uint32(wd)) // the directory may be gone, and the watch with it
+	}
+}
+
+// forget returns the watches that are the pod's alone.
+func (w *watch) forget(p *pod) (own []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for wd := range p.watches {
 		if w.pods[wd] == p {
 			delete(w.pods, wd)
-			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd)) // the directory may be gone, and the watch with it
+			own = append(own, wd)
 		}
 	}
 	p.watches = nil
+	return own
 }
 
 // run looks at pods whose directories have changed, and closes those that are left, until ctx ends.
@@ -143,23 +162,47 @@ func (w *watch) run(ctx context.Context, l *Logs) {
 
 // read notes which pods change until its deadline.
 func (w *watch) read(l *Logs) {
-	buffer := make([]byte, 64<<10)
+	raw, err := w.events.SyscallConn()
+	if err == nil {
+		var readErr error
+		err = raw.Read(func(uintptr) (done bool) {
+			readErr = w.catchUp(l)
+			return readErr != nil
+		})
+		err = errors.Join(err, readErr)
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		l.cfg.Log.Error(err, "cannot follow the logs of pods any more; what the kubelet removes before it unpublishes their volumes is lost")
+	}
+}
+
+// catchUp notes all that the kernel has said so far. It asks no disk.
+func (w *watch) catchUp(l *Logs) error {
+	w.reading.Lock()
+	defer w.reading.Unlock()
 	for {
-		n, err := w.events.Read(buffer)
-		if err != nil {
-			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				l.cfg.Log.Error(err, "cannot follow the logs of pods any more; what the kubelet removes before it unpublishes their volumes is lost")
-			}
-			return
+		n, err := unix.Read(w.fd, w.buffer[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return nil
+		case err != nil:
+			return os.NewSyscallError("read inotify", err)
+		default:
+			w.note(l, w.buffer[:n])
 		}
-		for rest := buffer[:n]; len(rest) >= unix.SizeofInotifyEvent; {
-			wd := int(int32(binary.NativeEndian.Uint32(rest)))
-			mask := binary.NativeEndian.Uint32(rest[4:])
-			length := int(binary.NativeEndian.Uint32(rest[12:]))
-			name := rest[unix.SizeofInotifyEvent:][:length]
-			rest = rest[unix.SizeofInotifyEvent+length:]
-			w.happened(l, wd, mask, string(bytes.TrimRight(name, "\x00")))
-		}
+	}
+}
+
+// note notes which pods some events are about.
+func (w *watch) note(l *Logs, events []byte) {
+	for rest := events; len(rest) >= unix.SizeofInotifyEvent; {
+		wd := int(int32(binary.NativeEndian.Uint32(rest)))
+		mask := binary.NativeEndian.Uint32(rest[4:])
+		length := int(binary.NativeEndian.Uint32(rest[12:]))
+		name := rest[unix.SizeofInotifyEvent:][:length]
+		rest = rest[unix.SizeofInotifyEvent+length:]
+		w.happened(l, wd, mask, string(bytes.TrimRight(name, "\x00")))
 	}
 }
 
@@ -170,19 +213,22 @@ func (w *watch) happened(l *Logs, wd int, mask uint32, name string) {
 		}
 		return
 	}
-	var p *pod
-	if wd == w.root {
-		p = l.named(name)
-	} else {
-		w.adding.Lock()
-		p = w.pods[wd]
-		if mask&unix.IN_IGNORED != 0 && p != nil {
-			delete(w.pods, wd)
-			delete(p.watches, wd)
-		}
-		w.adding.Unlock()
-	}
-	if p != nil {
+	if p := w.of(l, wd, mask, name); p != nil {
 		w.look(p)
 	}
+}
+
+// of returns the pod that an event is about; nil if none is followed.
+func (w *watch) of(l *Logs, wd int, mask uint32, name string) *pod {
+	if wd == w.root {
+		return l.named(name)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pods[wd]
+	if mask&unix.IN_IGNORED != 0 && p != nil {
+		delete(w.pods, wd)
+		delete(p.watches, wd)
+	}
+	return p
 }
