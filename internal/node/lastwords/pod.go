@@ -166,7 +166,7 @@ func (p *pod) close() {
 // eachName calls f with a handle that stands for each file of the pod whose name is one of the kubelet's. It is called
 // with p.mu, and watches the directories. whole reports whether it has seen all of them, and f has opened each file.
 func (p *pod) eachName(f func(n name, handle int) (open bool)) (whole bool) {
-	top, err := p.logs.opener.Directory(p.logs.root, p.name)
+	top, err := p.logs.opener.Unnoticed(p.logs.root, p.name)
 	if err != nil {
 		return errors.Is(err, unix.ENOENT) // not there yet, or not any more
 	}
@@ -180,7 +180,7 @@ func (p *pod) eachName(f func(n name, handle int) (open bool)) (whole bool) {
 		if containers++; containers > mostContainers {
 			return false
 		}
-		dir, err := p.logs.opener.Directory(top, container)
+		dir, err := p.logs.opener.Unnoticed(top, container)
 		if err != nil {
 			whole = false
 			continue
