@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/internal/content"
 )
 
@@ -90,7 +91,7 @@ func (r *run) detach(v record) error {
 	}
 	r.disk.remove(v.id)
 	if r.cfg.Bug == BuriesLookers {
-		r.bury(v, "expired")
+		r.bury(v, volume.Expired)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // record is what it knows of a volume, also after it was killed.
@@ -54,7 +54,7 @@ type disk struct {
 	// succeeded are the pods, by UID, that have.
 	succeeded map[string]bool
 	// gone are the tombstones, the oldest first.
-	gone []api.GoneVolume
+	gone []volume.Tombstone
 }
 
 func (d *disk) get(id string) (record, bool) {

@@ -84,8 +84,8 @@ type run struct {
 	// once, so that the kubelet can get on.
 	spoilt map[string]bool
 	// stuck is held by a driver that lets all wait for one.
-	stuck sync.RWMutex
-	admin admin
+	stuck  sync.RWMutex
+	people people
 	// former are volumes that are gone, for a driver that lists them still.
 	former []former
 }
@@ -124,7 +124,7 @@ func (d *Driver) Start(context.Context) error {
 	// After its end nothing of it may go on: a process would be gone.
 	r := &run{Driver: d, ctx: ctx, cancel: cancel, busy: make(map[string]chan struct{}), spoilt: make(map[string]bool)}
 	r.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(r.intercept))
-	if err := r.startAdmin(); err != nil {
+	if err := r.startPeople(); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	csi.RegisterIdentityServer(r.server, r)
@@ -168,7 +168,7 @@ func (d *Driver) end(server func(*grpc.Server)) error {
 	}
 	server(r.server)
 	r.cancel()
-	r.stopAdmin()
+	r.stopPeople()
 	r.loops.Wait()
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/katbox/katbox/internal/lib/retry"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -147,7 +148,7 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 		onFailure: q.GetVolumeContext()["retain"] == "OnFailure", lifespan: q.GetVolumeContext()["lifespan"] != ""}
 	r.disk.put(next)
 	if r.cfg.Bug != ReadsAlong && r.cfg.Bug != ReadsPublished {
-		r.loseReaders(id)
+		r.endLeases(id, volume.ErrNotRetained)
 	}
 	if r.cfg.Bug == LosesAgain && ok && !known.published {
 		_ = emptyDir(r.data(next)) // what is left is not what it was

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/lib/retry"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/internal/content"
 )
 
@@ -49,17 +50,17 @@ func (r *run) asked(v record) time.Duration {
 	return r.cfg.Lifespan
 }
 
-// due says why a volume is to go without pressure; it is empty if it is not.
-func (r *run) due(v record) string {
+// due reports whether a volume is to go without pressure, and why.
+func (r *run) due(v record) (reason volume.Reason, is bool) {
 	switch {
 	case r.attached(v):
-		return ""
+		return 0, false
 	case !v.released.IsZero() && time.Since(v.released) >= r.cfg.ReleaseGrace:
-		return "released"
+		return volume.ForReleased, true
 	case time.Now().Before(v.pinned) || r.age(v) < r.lifespan(v):
-		return ""
+		return 0, false
 	}
-	return "expired"
+	return volume.Expired, true
 }
 
 // age is how long a volume has been retained.
@@ -76,7 +77,7 @@ func (r *run) sweep(ctx context.Context) {
 	for retry.Pause(ctx, sweepInterval) == nil {
 		r.reap()
 		for _, v := range r.disk.all(false) {
-			if reason := r.due(v); reason != "" && ctx.Err() == nil {
+			if reason, is := r.due(v); is && ctx.Err() == nil {
 				r.reap() // what became due before
 				r.delete(v, reason)
 			}
@@ -110,7 +111,7 @@ func (r *run) harm(v record) {
 
 // delete moves a volume to the trash, unless something is mounted in it, or it was published again since the caller
 // saw it.
-func (r *run) delete(v record, reason string) {
+func (r *run) delete(v record, reason volume.Reason) {
 	seen := v.unpublished
 	end, ok := r.begin(v.id)
 	if !ok {
@@ -118,7 +119,7 @@ func (r *run) delete(v record, reason string) {
 	}
 	defer end()
 	v, ok = r.disk.get(v.id)
-	if !ok || v.published || !v.unpublished.Equal(seen) || r.attached(v) || reason != "purged" && time.Now().Before(v.pinned) {
+	if !ok || v.published || !v.unpublished.Equal(seen) || r.attached(v) || reason != volume.Purged && time.Now().Before(v.pinned) {
 		return
 	}
 	data := r.data(v)
@@ -138,7 +139,7 @@ func (r *run) delete(v record, reason string) {
 	}
 	v.deleting = true
 	r.disk.put(v)
-	r.loseReaders(v.id)
+	r.endLeases(v.id, volume.ErrGone)
 	if r.cfg.Bug == LeavesHidden {
 		_ = os.MkdirAll(filepath.Join(r.cfg.Work, "."+filepath.Base(v.id)), 0o750) // for nothing
 	}
@@ -203,7 +204,7 @@ func (r *run) evict(ctx context.Context, inVain *vain) {
 		}
 		if r.cfg.Bug == EvictsAll {
 			for _, v := range list {
-				r.delete(v, "bytes")
+				r.delete(v, volume.ForBytes)
 			}
 			return
 		}
@@ -225,7 +226,7 @@ func (r *run) evict(ctx context.Context, inVain *vain) {
 		if open.volumes > 0 && inVain.tells() && r.cfg.Bug != EvictsInVain {
 			return
 		}
-		r.delete(next, "bytes")
+		r.delete(next, volume.ForBytes)
 		tried[next.id] = true
 		if _, there := r.disk.get(next.id); !there {
 			inVain.volumes, inVain.bytes = inVain.volumes+open.volumes, inVain.bytes+open.bytes
