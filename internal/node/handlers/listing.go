@@ -61,6 +61,9 @@ func (a *answer) readDirectory(ctx context.Context, path paths.Path, q api.Files
 	}
 	defer end()
 	list, err := a.list(during, reading, path, q)
+	if err == nil {
+		err = lost(reading)
+	}
 	return list, cause(during, err)
 }
 

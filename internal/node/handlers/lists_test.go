@@ -205,6 +205,44 @@ func TestLostDuringAList(t *testing.T) {
 	wantCode(t, "a file of what has gone", err, 410)
 }
 
+// TestLostInTheLastStep: what is erased while it is listed or put into an archive is missing there, so neither ends well, also where
+// the last step of the work had begun before the volume was lost.
+func TestLostInTheLastStep(t *testing.T) {
+	for name, read := range map[string]func(*node, string) error{
+		"list": func(n *node, id string) error {
+			_, err := n.client.Files(t.Context(), id, api.FilesQuery{})
+			return err
+		},
+		"archive": func(n *node, id string) error {
+			s, err := n.client.Bytes(t.Context(), id, api.BytesQuery{Archive: true})
+			if err == nil {
+				_, err = io.Copy(io.Discard, s)
+				s.Close()
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			id, dir := n.add(1)
+			write(t, filepath.Join(dir, "file"), "content")
+			steps := 0
+			n.volumes.pace = func(context.Context) error { steps++; return nil }
+			must(t, read(n, id))
+			last, step := steps, 0
+			n.volumes.pace = func(context.Context) error {
+				if step++; step == last {
+					n.volumes.lose(id, fmt.Errorf("volume: %w", volume.ErrGone))
+				}
+				return nil
+			}
+			if err := read(n, id); err == nil {
+				t.Error("it ended well")
+			}
+		})
+	}
+}
+
 func TestUsage(t *testing.T) {
 	n := newNode(t)
 	n.volumes.onList = func(_ context.Context, s volume.Selection) (volume.Page, error) {

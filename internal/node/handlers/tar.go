@@ -56,6 +56,9 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 	sealing := sealed.NewWriter(w, word)
 	report, err := w.archive(ctx, sealing, reading, archive.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from,
 		LowPriority: a.h.LowPriority})
+	if err == nil {
+		err = lost(reading)
+	}
 	if err != nil {
 		return archiveError(err)
 	}

@@ -155,6 +155,9 @@ func (a *answer) read(ctx context.Context, cut func()) (reading *files.Reading, 
 	}, nil
 }
 
+// lost returns why the volume was lost, if it was. From then on its files may be missing: what was read by then need not be all.
+func lost(reading *files.Reading) error { return context.Cause(reading.Lost) }
+
 // cause returns why something failed: because the volume was lost, if it was. The server ends the
 // context of a request without a reason when a write fails.
 func cause(ctx context.Context, err error) error {
