@@ -104,8 +104,10 @@ func (s *Site) leadsTo(r *request) []string {
 // Close removes the pod's directory. An error says that something is in it
 // that was not there before.
 func (s *Site) Close() error {
-	for dir := filepath.Dir(s.target); dir != s.pods(); dir = filepath.Dir(dir) {
-		if err := os.Remove(dir); err != nil {
+	of := filepath.Dir(s.target)
+	for dir := of; dir != s.pods(); dir = filepath.Dir(dir) {
+		// A kubelet that has found the pod at its start removes it, too, as soon as it is empty.
+		if err := os.Remove(dir); err != nil && (dir == of || !errors.Is(err, os.ErrNotExist)) {
 			return fmt.Errorf("remove the pod of bad calls: %w", err)
 		}
 	}
