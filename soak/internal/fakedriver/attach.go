@@ -1,18 +1,12 @@
 package fakedriver
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/internal/content"
@@ -20,17 +14,11 @@ import (
 
 // attach mounts a retained volume of another pod read-only. Its caller has entered the
 // volume by which it does so, and known is that, if there is one.
-func (r *run) attach(known record, q *csi.NodePublishVolumeRequest) error {
-	id, target, values := q.GetVolumeId(), q.GetTargetPath(), q.GetVolumeContext()
-	pod, name, _ := strings.Cut(values["attach"], "/")
-	if !q.GetReadonly() {
-		return r.invalid("volume_context attach", "is for a volume that is read-only")
-	}
+func (r *run) attach(known record, p volume.Publication) error {
+	id, target, from := string(p.ID), p.Target.Path, string(p.Attach.ID)
 	if known.published && mounted(target) {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(pod + name))
-	from := "csi-" + hex.EncodeToString(sum[:])
 	leave, err := r.enter(from)
 	if err != nil {
 		return err
@@ -38,27 +26,26 @@ func (r *run) attach(known record, q *csi.NodePublishVolumeRequest) error {
 	defer leave()
 	source, ok := r.disk.get(from)
 	switch {
-	case !ok || source.pod != pod || source.namespace != values[podNamespace] || source.deleting:
-		return status.Error(codes.NotFound, "there is no such volume to attach")
+	case !ok || source.pod != string(p.Attach.Pod) || source.namespace != p.Namespace || source.deleting:
+		return fmt.Errorf("volume %s to attach: %w", from, volume.ErrNotFound)
 	case source.published:
-		return status.Error(codes.Aborted, "the volume to attach is published")
+		return fmt.Errorf("volume %s to attach is published: %w", from, volume.ErrBusy)
 	}
 	r.hoarding.Lock()
 	defer r.hoarding.Unlock()
 	if r.cfg.Bug != HoardsAttached && r.tooMuch(source) {
-		return status.Error(codes.ResourceExhausted, "too much is attached")
+		return fmt.Errorf("volume %s: %w", from, volume.ErrNotAttached)
 	}
 	if err := os.Mkdir(target, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
-		return status.Error(codes.Internal, err.Error())
+		return fmt.Errorf("%w: %w", volume.ErrFailed, err)
 	}
 	if err := bind(r.data(source), target, r.cfg.Bug != AttachesWritable); err != nil {
-		err = errors.Join(err, unix.Rmdir(target))
-		return status.Error(codes.Internal, fmt.Sprintf("attach: %v", err))
+		return fmt.Errorf("%w: attach: %w", volume.ErrFailed, errors.Join(err, unix.Rmdir(target)))
 	}
 	source.attachedBy = id
 	r.disk.put(source)
-	r.disk.put(record{id: id, pod: values[podUID], target: target, published: true, source: from, namespace: source.namespace,
-		podName: values[podName]})
+	r.disk.put(record{id: id, pod: string(p.Pod), target: target, published: true, source: from, namespace: source.namespace,
+		podName: p.PodName})
 	return nil
 }
 

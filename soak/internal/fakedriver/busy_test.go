@@ -1,11 +1,11 @@
 package fakedriver
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // TestBusy: a call is refused while another one works on its volume, and waits for what the driver does by itself.
@@ -28,7 +28,7 @@ func TestBusy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.enter("v"); status.Code(err) != codes.Aborted {
+		if _, err := r.enter("v"); !errors.Is(err, volume.ErrBusy) {
 			t.Errorf("a second call: %v", err)
 		}
 		if _, ok := r.begin("v"); ok {

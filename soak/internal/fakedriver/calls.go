@@ -8,45 +8,24 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/soak/testbed"
+	"github.com/katbox/katbox/internal/node/csi/inline"
 )
 
-// Probe says that it is ready.
-func (r *run) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
-	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
-}
+// calls are what the node's CSI edge hands on.
+type calls struct{ *run }
 
-// GetPluginInfo says that it is no real driver.
-func (r *run) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: "katbox.csi.paypal.com", VendorVersion: "fake"}, nil
-}
+var _ inline.Volumes = calls{}
 
-// GetPluginCapabilities has none.
-func (r *run) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	return &csi.GetPluginCapabilitiesResponse{}, nil
-}
+// Ready says that it is.
+func (calls) Ready(context.Context) error { return nil }
 
-// NodeGetCapabilities has none.
-func (r *run) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
-	return &csi.NodeGetCapabilitiesResponse{}, nil
-}
-
-// NodeGetInfo names the node.
-func (r *run) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: testbed.Node}, nil
-}
-
-// NodeGetVolumeStats has none to give.
-func (r *run) NodeGetVolumeStats(_ context.Context, q *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
-	return nil, r.checkStats(q)
+// Stats has none to give.
+func (calls) Stats(_ context.Context, id volume.ID, _ string) (volume.Stats, error) {
+	return volume.Stats{}, fmt.Errorf("statistics of volume %s: %w", id, volume.ErrNotFound)
 }
 
 // queue has a call wait for those that hold all up, if that is the bug. Only
@@ -71,7 +50,7 @@ func (r *run) enter(id string) (leave func(), err error) {
 		case !busy:
 			return func() { r.leave(id) }, nil
 		case ended == nil:
-			return nil, status.Errorf(codes.Aborted, "volume %s is busy", id)
+			return nil, fmt.Errorf("volume %s: %w", id, volume.ErrBusy)
 		}
 		<-ended
 	}
@@ -107,45 +86,41 @@ func (r *run) once(id string) bool {
 	return !did
 }
 
-// NodePublishVolume makes the data directory and mounts it.
-func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	if err := r.checkPublish(q); err != nil {
-		return nil, err
+// Publish makes the data directory and mounts it.
+func (r calls) Publish(_ context.Context, p volume.Publication) error {
+	if p.Refused != nil {
+		return p.Refused
 	}
 	if r.cfg.Seen != nil {
-		r.cfg.Seen(q.GetVolumeId(), q.GetVolumeContext()[podUID], q.GetReadonly())
+		r.cfg.Seen(string(p.ID), string(p.Pod), p.Target.ReadOnly)
 	}
 	r.wasteOfPublish()
-	id, target := q.GetVolumeId(), q.GetTargetPath()
+	id, target := string(p.ID), p.Target.Path
 	r.queue()
 	leave, err := r.enter(id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
 	known, ok := r.disk.get(id)
-	if q.GetVolumeContext()["attach"] != "" {
-		if err := r.attach(known, q); err != nil {
-			return nil, err
-		}
-		return &csi.NodePublishVolumeResponse{}, nil
+	if p.Attach != (volume.Place{}) {
+		return r.attach(known, p)
 	}
 	if ok && mounted(target) {
 		if r.cfg.Bug == RefusesRepeats && known.failed == 0 {
 			known.failed++
 			r.disk.put(known)
-			return nil, status.Error(codes.AlreadyExists, "there is one already")
+			return volume.ErrConflict
 		}
 		if r.cfg.Bug == MountsTwice {
-			_ = bind(r.data(known), target, q.GetReadonly()) // there is one already
+			_ = bind(r.data(known), target, p.Target.ReadOnly) // there is one already
 		}
 		known.published, known.target = true, target
 		r.disk.put(known)
-		return &csi.NodePublishVolumeResponse{}, nil
+		return nil
 	}
-	next := record{id: id, pod: q.GetVolumeContext()[podUID], target: target, published: true, failed: known.failed,
-		namespace: q.GetVolumeContext()[podNamespace], podName: q.GetVolumeContext()[podName],
-		onFailure: q.GetVolumeContext()["retain"] == "OnFailure", lifespan: q.GetVolumeContext()["lifespan"] != ""}
+	next := record{id: id, pod: string(p.Pod), target: target, published: true, failed: known.failed, namespace: p.Namespace,
+		podName: p.PodName, onFailure: p.Terms.Retain == volume.RetainOnFailure, keep: p.Terms.Lifespan}
 	r.disk.put(next)
 	if r.cfg.Bug != ReadsAlong && r.cfg.Bug != ReadsPublished {
 		r.endLeases(id, volume.ErrNotRetained)
@@ -156,16 +131,16 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 	if r.cfg.Bug == DeletesAgain && ok && !known.published {
 		r.doom(r.data(next), known.unpublished)
 	}
-	if err := r.mount(next, q.GetVolumeContext(), q.GetReadonly()); err != nil {
+	if err := r.mount(next, p.Terms.Limit, p.Target.ReadOnly); err != nil {
 		if ok {
 			r.disk.put(known)
 		} else {
 			r.disk.remove(id)
 		}
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-			return nil, status.Error(codes.ResourceExhausted, err.Error())
+			return fmt.Errorf("%w: %w", volume.ErrNoSpace, err)
 		}
-		return nil, status.Error(codes.Internal, err.Error())
+		return fmt.Errorf("%w: %w", volume.ErrFailed, err)
 	}
 	next.answered = time.Now()
 	lie := r.cfg.Bug == LiesOfFailure && next.failed == 0
@@ -174,13 +149,13 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 	}
 	r.disk.put(next)
 	if lie {
-		return nil, status.Error(codes.Internal, "it failed, and nothing is mounted")
+		return volume.ErrFailed
 	}
-	return &csi.NodePublishVolumeResponse{}, nil
+	return nil
 }
 
 // mount mounts, or leaves nothing.
-func (r *run) mount(v record, attributes map[string]string, readOnly bool) error {
+func (r *run) mount(v record, limit volume.Size, readOnly bool) error {
 	data := r.data(v)
 	if err := os.MkdirAll(data, 0o777); err != nil {
 		_ = os.Remove(filepath.Dir(data)) // it stays if anything is in there
@@ -194,7 +169,7 @@ func (r *run) mount(v record, attributes map[string]string, readOnly bool) error
 		_ = os.Remove(data) // neither goes if anything is in there
 		_ = os.Remove(filepath.Dir(data))
 	}
-	err := r.limit(data, attributes)
+	err := r.limit(data, limit)
 	if r.cfg.Bug == DeletesFailed && r.scarce() {
 		err = unix.ENOSPC
 	}
@@ -213,12 +188,9 @@ func (r *run) mount(v record, attributes map[string]string, readOnly bool) error
 	return nil
 }
 
-// NodeUnpublishVolume unmounts, and retains the data from then on.
-func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	if err := r.checkUnpublish(q); err != nil {
-		return nil, err
-	}
-	id, target := q.GetVolumeId(), q.GetTargetPath()
+// Unpublish unmounts, and retains the data from then on.
+func (r calls) Unpublish(ctx context.Context, volumeID volume.ID, target string) error {
+	id := string(volumeID)
 	r.queue()
 	if r.cfg.Bug == LocksUnpublishes {
 		r.stuck.Lock()
@@ -226,15 +198,15 @@ func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolum
 	}
 	leave, err := r.enter(id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
 	known, ok := r.disk.get(id)
 	if r.cfg.Bug == RefusesUnknown && (!ok || !known.published) && r.once(id) {
-		return nil, status.Error(codes.Internal, "there is no such volume")
+		return fmt.Errorf("%w: there is no such volume", volume.ErrFailed)
 	}
 	if r.cfg.Bug == RefusesWhenFull && r.scarce() {
-		return nil, status.Error(codes.ResourceExhausted, "no room to note it")
+		return fmt.Errorf("note it: %w", volume.ErrNoSpace)
 	}
 	if r.cfg.Bug == LeavesMounts && mounted(target) && r.once(id) {
 		r.loops.Go(func() {
@@ -246,25 +218,23 @@ func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolum
 			if r.cfg.Bug == DeletesBusy && r.once(id) {
 				r.doom(r.data(known), time.Now())
 			}
-			return nil, status.Errorf(codes.Aborted, "unmount %s: %v", target, err)
+			return fmt.Errorf("%w: unmount %s: %w", volume.ErrUncertain, target, err)
 		}
 		if r.cfg.Bug != LeavesTargets {
 			if err := os.Remove(target); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return nil, status.Errorf(codes.Aborted, "remove %s: %v", target, err)
+				return fmt.Errorf("%w: remove %s: %w", volume.ErrUncertain, target, err)
 			}
 		}
 	}
 	switch {
-	case r.leads(id):
-		r.doom(filepath.Join(r.cfg.Work, id), time.Now())
 	case ok && known.source != "":
 		if err := r.detach(known); err != nil {
-			return nil, err
+			return err
 		}
 	case ok && known.published:
 		r.retain(known)
 	}
-	return &csi.NodeUnpublishVolumeResponse{}, nil
+	return nil
 }
 
 // unmount unmounts what is there, if anything. A driver that lets all wait

@@ -35,8 +35,8 @@ type record struct {
 	halved time.Time
 	// onFailure says that it is to be kept only if its pod fails.
 	onFailure bool
-	// lifespan says that its pod asks for a lifespan of its own.
-	lifespan bool
+	// keep is how long it is to be kept; 0 is the driver's lifespan.
+	keep time.Duration
 	// source is the volume that it attaches: it has no data of its own. attachedBy is
 	// which one attaches it, detached when one did so last.
 	source, attachedBy string

@@ -7,6 +7,7 @@
 // Kill, as a file would. It is no example of a good driver: it looks at all its
 // volumes again and again, and says what a real one would only log.
 //
-// People are answered by the node's own handlers. What it does wrong with them it does
-// to the request, on its way there, or in the volumes that the handlers ask.
+// The kubelet and people are answered by the node's own edges, for CSI and for the API. What it
+// does wrong with what they ask it does to the request, on its way there, or in the volumes behind
+// them.
 package fakedriver

@@ -10,9 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/node/csi/inline"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/policy"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // Config is what a Driver works with. All fields are required, but AdminSocket,
@@ -69,13 +74,14 @@ type Driver struct {
 
 // run is the driver from one start to its end.
 type run struct {
-	csi.UnimplementedIdentityServer
-	csi.UnimplementedNodeServer
 	*Driver
 	server *grpc.Server
 	ctx    context.Context // ends with it
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
+
+	// running is held by each call and each request of people, so that none outlives it.
+	running sync.RWMutex
 
 	mu sync.Mutex
 	// busy are the volumes that something works on: a call, or the driver itself, whose channel is closed at the end.
@@ -123,12 +129,9 @@ func (d *Driver) Start(context.Context) error {
 	d.waste = waste{records: d.waste.records} // what a process wastes goes with it
 	// After its end nothing of it may go on: a process would be gone.
 	r := &run{Driver: d, ctx: ctx, cancel: cancel, busy: make(map[string]chan struct{}), spoilt: make(map[string]bool)}
-	r.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(r.intercept))
-	if err := r.startPeople(); err != nil {
+	if err := r.serve(); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	csi.RegisterIdentityServer(r.server, r)
-	csi.RegisterNodeServer(r.server, r)
 	if d.cfg.Outcomes {
 		r.loops.Go(func() { r.learn(ctx) })
 	}
@@ -142,6 +145,24 @@ func (d *Driver) Start(context.Context) error {
 	}()
 	d.run = r
 	return nil
+}
+
+// serve prepares the node's own CSI edge, and its handlers, with the driver behind them.
+func (r *run) serve() error {
+	counted := metrics.New("fake", "")
+	terms, err := policy.New(policy.Bounds{Lifespan: r.cfg.Lifespan, MaxLifespan: max(r.cfg.Lifespan, r.cfg.MaxLifespan)})
+	if err != nil {
+		return fmt.Errorf("fake: %w", err)
+	}
+	edge, err := inline.New(inline.Config{
+		Name: api.DriverName, Version: "fake", NodeID: testbed.Node, KubeletDir: r.cfg.Kubelet, Volumes: calls{r}, Terms: terms.Terms,
+		Log: logr.Discard(), Metrics: counted, Trace: r.intercept,
+	})
+	if err != nil {
+		return fmt.Errorf("fake: %w", err)
+	}
+	r.server = inline.NewServer(edge).Server
+	return r.startPeople(counted)
 }
 
 // Kill ends it as a crash would: calls are broken off.
@@ -169,6 +190,8 @@ func (d *Driver) end(server func(*grpc.Server)) error {
 	server(r.server)
 	r.cancel()
 	r.stopPeople()
+	r.running.Lock()
+	defer r.running.Unlock()
 	r.loops.Wait()
 	return nil
 }
@@ -211,6 +234,8 @@ func (d *Driver) Usage() (cpu time.Duration, rss, anon, peak int64, threads int,
 // crash.
 func (r *run) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	const perCall, perRetained, last = 100 * time.Microsecond, 100 * time.Microsecond, 40
+	r.running.RLock()
+	defer r.running.RUnlock()
 	r.Driver.mu.Lock()
 	r.calls++
 	calls := r.calls
@@ -225,8 +250,5 @@ func (r *run) intercept(ctx context.Context, request any, info *grpc.UnaryServer
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err() // what followed the call may be done already
-	}
-	return handle(ctx, request)
+	return r.miscall(ctx, request, handle)
 }

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // attributesOfFile is struct fsxattr of linux/fs.h.
@@ -40,9 +41,8 @@ const (
 )
 
 // limit gives a data directory that is new a project, with the limits that its pod asks for.
-func (r *run) limit(data string, asked map[string]string) error {
-	size, inodes := asked["sizeLimit"], asked["inodeLimit"]
-	if !r.cfg.Quotas || r.cfg.Bug == LimitsNothing || size == "" && inodes == "" {
+func (r *run) limit(data string, asked volume.Size) error {
+	if !r.cfg.Quotas || r.cfg.Bug == LimitsNothing || asked == (volume.Size{}) {
 		return nil
 	}
 	dir, err := os.Open(data)
@@ -65,24 +65,15 @@ func (r *run) limit(data string, asked map[string]string) error {
 	if _, _, e := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), setAttributes, uintptr(unsafe.Pointer(&attributes))); e != 0 {
 		return fmt.Errorf("set the project of %s: %w", data, e)
 	}
-	part := uint64(1)
+	part := int64(1)
 	if r.cfg.Bug == LimitsTooMuch {
 		part = 10
 	}
 	q := limits{version: 1, kind: 2, fields: hardBlocks | hardInodes, id: id,
-		hardBlocks: number(size) / blockSize / part, hardInodes: number(inodes) / part}
+		hardBlocks: uint64(asked.Bytes / blockSize / part), hardInodes: uint64(asked.Inodes / part)}
 	const command = setLimits<<8 | ofProjects
 	if _, _, e := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), command, uintptr(id), uintptr(unsafe.Pointer(&q)), 0, 0); e != 0 {
 		return fmt.Errorf("limit project %d: %w", id, e)
 	}
 	return nil
-}
-
-// number is a quantity that was found to be one; 0 if it is not asked for.
-func number(quantity string) uint64 {
-	if quantity == "" {
-		return 0
-	}
-	q := resource.MustParse(quantity)
-	return uint64(q.Value())
 }

@@ -22,8 +22,6 @@ import (
 type people struct {
 	// server is nil without an admin socket.
 	server *http.Server
-	// running is held by each request, so that none outlives the driver.
-	running sync.RWMutex
 
 	mu sync.Mutex
 	// leases are those of each volume, by its ID.
@@ -37,13 +35,13 @@ type lease struct{ lose context.CancelCauseFunc }
 var errNotAsked = errors.New("fake: nothing of the soak asks for that")
 
 // startPeople listens on the admin socket, if there is to be one.
-func (r *run) startPeople() error {
+func (r *run) startPeople(counted *metrics.Metrics) error {
 	r.people.leases = make(map[string]map[*lease]bool)
 	if r.cfg.AdminSocket == "" {
 		return nil
 	}
 	handler, err := handlers.NewHandler(handlers.Config{
-		Volumes: volumes{r}, Log: logr.Discard(), Metrics: metrics.New("fake", ""),
+		Volumes: volumes{r}, Log: logr.Discard(), Metrics: counted,
 		Space:       func() (volume.Space, error) { return volume.Space{}, errNotAsked },
 		LowPriority: func() (end func()) { return func() {} },
 		Report:      func(context.Context, io.Writer) error { return errNotAsked },
@@ -60,8 +58,8 @@ func (r *run) startPeople() error {
 	}
 	handler = r.misread(handler)
 	r.people.server = handlers.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		r.people.running.RLock()
-		defer r.people.running.RUnlock()
+		r.running.RLock()
+		defer r.running.RUnlock()
 		if r.ctx.Err() != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -71,14 +69,11 @@ func (r *run) startPeople() error {
 	return nil
 }
 
-// stopPeople breaks all requests off. The driver's context has ended.
+// stopPeople breaks all requests off.
 func (r *run) stopPeople() {
-	if r.people.server == nil {
-		return
+	if r.people.server != nil {
+		_ = r.people.server.Close()
 	}
-	_ = r.people.server.Close()
-	r.people.running.Lock()
-	defer r.people.running.Unlock()
 }
 
 // streams reports whether the driver itself reads a volume, for people.

@@ -1,6 +1,7 @@
 package fakedriver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,12 +44,7 @@ func (r *run) lifespan(v record) time.Duration {
 }
 
 // asked is how long a volume is to be kept, by its attributes.
-func (r *run) asked(v record) time.Duration {
-	if v.lifespan {
-		return r.cfg.MaxLifespan
-	}
-	return r.cfg.Lifespan
-}
+func (r *run) asked(v record) time.Duration { return cmp.Or(v.keep, r.cfg.Lifespan) }
 
 // due reports whether a volume is to go without pressure, and why.
 func (r *run) due(v record) (reason volume.Reason, is bool) {
