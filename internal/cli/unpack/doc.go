@@ -1,4 +1,4 @@
-// Package unpack unpacks an archive of a volume, as internal/node/archive writes it, below a directory of
+// Package unpack unpacks an archive of a volume, as internal/node/tarball writes it, below a directory of
 // the caller's. What is in the archive comes from a pod, so nothing in it is trusted:
 //
 //   - Each name is taken apart, and each element opened by the handle of the one above it, never

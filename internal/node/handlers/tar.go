@@ -17,8 +17,8 @@ import (
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/sealed"
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/node/archive"
 	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/internal/node/tarball"
 )
 
 // archive streams a tar of a directory or file.
@@ -54,7 +54,7 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 	}
 	w := &archiveWriter{sender: to, code: code}
 	sealing := sealed.NewWriter(w, word)
-	report, err := w.archive(ctx, sealing, reading, archive.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from,
+	report, err := w.archive(ctx, sealing, reading, tarball.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from,
 		LowPriority: a.h.LowPriority})
 	if err == nil {
 		err = lost(reading)
@@ -74,7 +74,7 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 }
 
 // notesOf returns what there is to say about an archive.
-func notesOf(report archive.Report) sealed.Notes {
+func notesOf(report tarball.Report) sealed.Notes {
 	notes := sealed.Notes{Skipped: report.Skipped, SkippedRefs: refs(report.SkippedNames), Unmatched: report.Unmatched}
 	if report.Changed > 0 {
 		notes.Fault = fmt.Sprintf("%d files changed while they were read: %s",
@@ -116,10 +116,10 @@ type archiveWriter struct {
 
 // archive writes the archive to a writer that writes to w. It has the low priority while it reads, not
 // while it waits for the client.
-func (w *archiveWriter) archive(ctx context.Context, to io.Writer, reading *files.Reading, o archive.Options) (archive.Report, error) {
+func (w *archiveWriter) archive(ctx context.Context, to io.Writer, reading *files.Reading, o tarball.Options) (tarball.Report, error) {
 	w.high = w.a.h.LowPriority()
 	defer func() { w.high(); w.high = func() {} }()
-	return archive.Write(ctx, to, reading, o)
+	return tarball.Write(ctx, to, reading, o)
 }
 
 // Write sends the next bytes.
@@ -140,11 +140,11 @@ func (w *archiveWriter) begin() {
 // archiveError returns the answer to an archive that failed.
 func archiveError(err error) error {
 	switch {
-	case errors.Is(err, archive.ErrBadPattern):
+	case errors.Is(err, tarball.ErrBadPattern):
 		return bad(api.BadParameter, "exclude", "%v", err)
-	case errors.Is(err, archive.ErrBadSkip):
+	case errors.Is(err, tarball.ErrBadSkip):
 		return outside("%v", err)
-	case errors.Is(err, archive.ErrTooLarge):
+	case errors.Is(err, tarball.ErrTooLarge):
 		return bad(api.BadParameter, "maxBytes", "%v; leave something out with exclude, or read a directory further down", err)
 	}
 	return err

@@ -1,4 +1,4 @@
-// Package archive writes a directory or a file of a retained volume as a tar archive, for any tar to
+// Package tarball writes a directory or a file of a retained volume as a tar archive, for any tar to
 // unpack: ustar, PAX where an entry needs it, and files with holes as GNU's sparse format 1.0.
 //
 //   - Names are relative to the directory, which has no entry itself. A file is an entry of its name.
@@ -19,4 +19,4 @@
 // A file that changes meanwhile does not break the archive: its entry has the announced size, filled
 // up with zeros, and the report counts it. Everything else that goes wrong is an error, and the
 // archive then has no end.
-package archive
+package tarball
