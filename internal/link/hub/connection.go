@@ -45,6 +45,8 @@ type connection struct {
 	hearing  context.Context
 	hush     context.CancelFunc
 	holdings holdings
+	// waiting is what the node has to archive; nil until it has said.
+	waiting atomic.Pointer[Waiting]
 
 	mu sync.Mutex
 	// limit closes the connection if no summary comes in time; once it is retired, when its time is up.

@@ -63,6 +63,9 @@ func (c *connection) take(line []byte) error {
 		}
 		return fmt.Errorf("%w: read a summary: %w", errProtocol, err)
 	}
+	if err := c.takeWaiting(s.Archive, s.Time); err != nil {
+		return err
+	}
 	if !s.Full {
 		if err := c.holdings.change(s.Holdings); err != nil {
 			return err

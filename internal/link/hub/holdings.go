@@ -174,9 +174,11 @@ func nanoseconds(t time.Time) int64 {
 
 // summary is an api.Summary whose lists are bounded before they are in memory.
 type summary struct {
+	Time     time.Time                            `json:"time"`
 	Full     bool                                 `json:"full"`
 	Holdings bounded[api.Holding, holdingsBound]  `json:"holdings"`
 	Asks     bounded[api.OwnerAsk, questionBound] `json:"asks"`
+	Archive  *api.ArchiveWaiting                  `json:"archive"`
 }
 
 type (

@@ -82,6 +82,8 @@ type Summary struct {
 	Holdings []Holding `json:"holdings,omitempty"`
 	// Asks are pods whose owner the node wants to know.
 	Asks []OwnerAsk `json:"asks,omitempty"`
+	// Archive is what waits to be archived; nil if that is what the last line said, or the node archives nothing.
+	Archive *ArchiveWaiting `json:"archive,omitempty"`
 }
 
 // Holding is how many retained volumes of a namespace a node holds. Namespaces of the same name
