@@ -30,5 +30,8 @@ func realMain(ctx context.Context, args []string, stdout io.Writer) error {
 	if o.showVersion {
 		return program.PrintVersion(stdout, programName, version, revision)
 	}
+	if o.releaseNodes {
+		return releaseNodes(ctx, o, stdout)
+	}
 	return run(ctx, o, stdout)
 }

@@ -49,6 +49,9 @@ type options struct {
 	podEvents  bool
 	driverName string
 
+	holdNodes    bool
+	releaseNodes bool
+
 	shutdownDelay time.Duration
 
 	kubeconfig  string
@@ -84,6 +87,11 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.BoolVar(&o.podEvents, "pod-events", true,
 		"write an event on each pod that failed, which says how to see its files; for --outcomes watch")
 	flags.StringVar(&o.driverName, "driver-name", api.DriverName, "name of the CSI driver whose volumes these events are about")
+	flags.BoolVar(&o.holdNodes, "hold-nodes", false,
+		"keep a node from the Cluster Autoscaler and Karpenter while volumes on it wait to be archived: 10 minutes at most after the last "+
+			"one was retained, 20 in two hours")
+	flags.BoolVar(&o.releaseNodes, "release-nodes", false,
+		"remove from all Nodes what --hold-nodes has set, and exit; no gateway may run with --hold-nodes meanwhile")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second,
 		"how long it still answers after a signal, while it is not ready: so long the API server may still ask it")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the API server; empty in a pod")
@@ -141,6 +149,8 @@ func (o options) check() error {
 	switch {
 	case o.shutdownDelay < 0 || o.shutdownDelay > longestDelay:
 		return fmt.Errorf("--shutdown-delay %s is outside of 0s..%s", o.shutdownDelay, longestDelay)
+	case o.holdNodes && o.releaseNodes:
+		return errors.New("--release-nodes removes what --hold-nodes sets; give one of them")
 	case o.outcomes != watchOutcomes && o.outcomes != noOutcomes:
 		return fmt.Errorf("--outcomes %q is neither watch nor off", o.outcomes)
 	case !slices.Contains([]string{builtinCert, givenCert}, o.certMode):

@@ -313,6 +313,9 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	i.ready.settle(i.countNodes)
 	reached := &reach{count: i.countNodes, log: i.log.WithName("nodes")}
 	go reached.run(ctx)
+	if err := i.startHolds(ctx); err != nil {
+		return err
+	}
 	i.arrays, err = arrays.New(arrays.Config{Client: i.cluster.dynamic, Log: i.log.WithName("arrays")})
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ const (
 	Written = "written"
 	Known   = "known"
 	Limited = "limited"
+	// Began, Ended and Failed are outcomes of a change of a Node that autoscalers are to keep, or not any longer.
+	Began = "began"
+	Ended = "ended"
 )
 
 // Serving is the certificate that the gateway shows to the API server and to the nodes.
@@ -65,6 +68,8 @@ type Metrics struct {
 	podEvents     *prometheus.CounterVec
 	// outcomeSource has no value where the pods are not to be watched.
 	outcomeSource   *prometheus.GaugeVec
+	nodesHeld       prometheus.Gauge
+	nodeHolds       *prometheus.CounterVec
 	lists           prometheus.Histogram
 	incompleteLists prometheus.Counter
 	missingNodes    prometheus.Counter
@@ -100,6 +105,10 @@ func New(version, revision string) *Metrics {
 			"Events that say where the files of a failed pod are, by what came of them."), []string{"outcome"}),
 		outcomeSource: with.NewGaugeVec(gauge("outcome_source_up",
 			"1 if the pods of the cluster are watched, to tell nodes how theirs have ended, else 0; absent with --outcomes=off."), nil),
+		nodesHeld: with.NewGauge(gauge("nodes_held",
+			"Nodes that are kept from autoscalers while volumes on them wait to be archived; 0 without --hold-nodes.")),
+		nodeHolds: with.NewCounterVec(counter("node_holds_total",
+			"Changes of Nodes that are kept from autoscalers, by what came of them."), []string{"outcome"}),
 		lists: with.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Subsystem: subsystem,
 			Name: "list_duration_seconds", Help: "Duration of lists, from the first question to a node to the last answer.",
 			Buckets: listBuckets}),
@@ -131,6 +140,9 @@ func New(version, revision string) *Metrics {
 	}
 	for _, outcome := range []string{Written, Known, Limited, Gone, Failed} {
 		m.podEvents.WithLabelValues(outcome)
+	}
+	for _, outcome := range []string{Began, Ended, Failed} {
+		m.nodeHolds.WithLabelValues(outcome)
 	}
 	with.NewGaugeVec(gauge("build_info", "Always 1; which build of the gateway this is."),
 		[]string{"version", "revision", "goversion"}).WithLabelValues(version, revision, runtime.Version()).Set(1)
@@ -223,6 +235,20 @@ func (m *Metrics) OutcomeSource(up bool) {
 		value = 1
 	}
 	m.outcomeSource.WithLabelValues().Set(value)
+}
+
+// NodesHeld says how many nodes are kept from autoscalers.
+func (m *Metrics) NodesHeld(nodes int) {
+	if m != nil {
+		m.nodesHeld.Set(float64(nodes))
+	}
+}
+
+// NodeHold counts a change of a Node that autoscalers are to keep: Began, Ended or Failed.
+func (m *Metrics) NodeHold(outcome string) {
+	if m != nil {
+		m.nodeHolds.WithLabelValues(outcome).Inc()
+	}
 }
 
 // Listed counts a list that was answered, and the nodes that are missing in it.
