@@ -84,6 +84,8 @@ type Summary struct {
 	Asks []OwnerAsk `json:"asks,omitempty"`
 	// Archive is what waits to be archived; nil if that is what the last line said, or the node archives nothing.
 	Archive *ArchiveWaiting `json:"archive,omitempty"`
+	// Uploads are objects of the archive that the node wants to upload.
+	Uploads []UploadAsk `json:"uploads,omitempty"`
 }
 
 // Holding is how many retained volumes of a namespace a node holds. Namespaces of the same name
@@ -115,7 +117,13 @@ type OwnerAnswer struct {
 	ID     string `json:"id"`
 	PodUID string `json:"podUID"`
 	Owner  Owner  `json:"owner"`
+	// Seal proves to any gateway of the cluster that one has said this, of a pod on this node: the pod is gone when its volumes
+	// are archived. At most [MostSeal] letters, digits, hyphens and underscores; an older gateway gives none.
+	Seal string `json:"seal,omitempty"`
 }
+
+// MostSeal is the longest Seal in bytes.
+const MostSeal = 64
 
 // OwnersKept is the answer to a POST to OwnersPath.
 type OwnersKept struct {
