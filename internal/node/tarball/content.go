@@ -59,6 +59,7 @@ func (c *content) write() error {
 		if err := c.out.write(sparse.AppendMap(nil, c.extents, c.item.Size)); err != nil {
 			return err
 		}
+		c.at.Content, c.at.Sparse, c.at.Extents = c.out.position, true, c.extents
 	}
 	for _, x := range c.extents {
 		if err := c.extent(x); err != nil {

@@ -29,6 +29,24 @@ type Options struct {
 	// LowPriority, if not nil, lowers the I/O priority of the goroutine that walks ahead of what is
 	// read, until end is called. What is read has the priority of the caller of Write.
 	LowPriority func() (end func())
+	// Each, if not nil, is called for each entry once all of it is written or left out by Skip, and for what cannot be in an
+	// archive. Its error ends Write.
+	Each func(Placed) error
+}
+
+// Placed is an entry, and where it stands in the archive.
+type Placed struct {
+	files.Entry
+	// Name is that in the archive, without the slash at the end of a directory's.
+	Name string
+	// Header is where it begins, Content where what it contains does, behind the map of a file with holes, and End where the
+	// next entry begins. All three are the same for what cannot be in an archive.
+	Header, Content, End int64
+	// HardLink is the name of the entry before that is the same file, if this is a hard link.
+	HardLink string
+	// Sparse: it is a file with holes, whose parts with data are Extents. They follow one another at Content.
+	Sparse  bool
+	Extents []sparse.Extent
 }
 
 // Report says what an archive lacks, including what Skip left out.
@@ -97,13 +115,24 @@ type archiver struct {
 	out     *output
 	// blocks are those of the last header.
 	blocks bytes.Buffer
+	// at is the entry at hand.
+	at Placed
 	// kept is about how much of what was read the kernel still has in memory.
 	kept   int64
 	report Report
 }
 
-// entry writes one entry.
+// entry writes one entry, and says where it is.
 func (a *archiver) entry(i *item) error {
+	a.at = Placed{Entry: i.Entry, Name: i.name, Header: a.out.position, Content: a.out.position}
+	if err := a.write(i); err != nil || a.Each == nil {
+		return err
+	}
+	a.at.End = a.out.position
+	return a.Each(a.at)
+}
+
+func (a *archiver) write(i *item) error {
 	h := header(i.Entry, i.name)
 	switch i.Type {
 	case files.Regular:
@@ -163,6 +192,7 @@ func (a *archiver) skip(name string) {
 func (a *archiver) file(h *tar.Header, i *item) error {
 	if first, ok := a.links.find(i.Entry, h.Name); ok {
 		h.Typeflag, h.Linkname, h.Size = tar.TypeLink, first, 0
+		a.at.HardLink = first
 		return a.header(h, 0)
 	}
 	c := &content{archiver: a, item: i}
@@ -187,7 +217,9 @@ func (a *archiver) header(h *tar.Header, stored int64) error {
 	if a.MaxBytes > 0 && int64(len(b)+len(trailer))+sparse.Padded(stored) > a.MaxBytes-a.out.position {
 		return fmt.Errorf("%q and what follows: %w: %d bytes", h.Name, ErrTooLarge, a.MaxBytes)
 	}
-	return a.out.write(b)
+	err = a.out.write(b)
+	a.at.Content = a.out.position
+	return err
 }
 
 // trailer ends an archive.
