@@ -3,6 +3,8 @@ package api
 // The attributes of an inline volume in a pod's spec that programs outside of the node look at too. All
 // that there are, and what their values may be, is in internal/node/policy.
 const (
+	// KeyArchive says after which outcomes of its pod a copy of the volume goes to the archive: Always, OnFailure or Never.
+	KeyArchive = "archive"
 	// KeyAttach mounts a retained volume in place of a new one.
 	KeyAttach = "attach"
 	// KeyConverted says that a policy made the volume of an emptyDir, and no person: what is beyond the bounds of the

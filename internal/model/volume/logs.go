@@ -16,7 +16,10 @@ func (r *Record) IsLogs() bool { return r.VolumeName == LogsName && r.ID == Logs
 // except for what concerns its files.
 func LogsOf(r Record) Record {
 	r.ID, r.VolumeName, r.Phase, r.Targets = LogsID(r.Pod), LogsName, Publishing, nil
-	r.Terms = Terms{Lifespan: r.Terms.Lifespan, LifespanSucceeded: r.Terms.LifespanSucceeded, Retain: r.Terms.Retain}
+	r.Terms = Terms{
+		Lifespan: r.Terms.Lifespan, LifespanSucceeded: r.Terms.LifespanSucceeded, Retain: r.Terms.Retain, Archive: r.Terms.Archive,
+	}
+	r.ArchivedUntil = time.Time{}
 	r.Unpublished, r.Lifespan, r.Hold, r.Project, r.Attach = time.Time{}, 0, Hold{}, 0, Place{}
 	return r
 }

@@ -41,7 +41,12 @@ type Owner struct {
 	// Job and JobIndex are the pod's labels batch.kubernetes.io/job-name and its annotation
 	// batch.kubernetes.io/job-completion-index; empty if there are none.
 	Job, JobIndex string
+	// Seal proves to a gateway that one has said this; empty if the gateway gave none, and once nobody needs it.
+	Seal string
 }
+
+// MaxSeal is the longest Seal in bytes.
+const MaxSeal = 64
 
 // maxOwnerText is the longest text in an Owner, in bytes. It is that of an object's name.
 const maxOwnerText = maxObjectName
@@ -56,6 +61,9 @@ func (o Owner) Check() error {
 	case Confirmed:
 		if o.NamespaceUID == "" {
 			return Invalid("owner.namespaceUID", "is missing, but the owner is Confirmed")
+		}
+		if len(o.Seal) > MaxSeal || !isPrintable(o.Seal) {
+			return Invalid("owner.seal", fmt.Sprintf("is longer than %d bytes, or cannot be printed", MaxSeal))
 		}
 	case Unasked, Denied:
 		if o != (Owner{Verdict: o.Verdict}) {
@@ -105,12 +113,23 @@ func isPrintableUnicode(text string) bool {
 }
 
 // Learn returns what is known after a gateway has said more of the same pod. A pod that was there
-// once was there, so Confirmed is the last word.
+// once was there, so Confirmed is the last word; a gateway may put its seal to the same word later.
 func (o Owner) Learn(said Owner) Owner {
+	if o.Verdict == Confirmed && o.Seal == "" {
+		if same := said.Unsealed(); same == o {
+			return said
+		}
+	}
 	if o.Verdict == Confirmed || said.Verdict == Unasked {
 		return o
 	}
 	return said
+}
+
+// Unsealed returns the owner without its seal.
+func (o Owner) Unsealed() Owner {
+	o.Seal = ""
+	return o
 }
 
 // Tenancy is a namespace as it is now. It says which volumes belong to it, and which belong to an

@@ -37,6 +37,9 @@ type Record struct {
 	Outcome Outcome
 	// Hold is what a person decided about the retained volume.
 	Hold Hold
+	// ArchivedUntil is until when the archive keeps its copy of the retained volume, in whole hours of the wall clock; zero
+	// if it has none.
+	ArchivedUntil time.Time
 	// Project is the ID of the volume's project quota; 0 if it has none.
 	Project uint32
 	// Attach is the retained volume that is mounted read-only in place of data of its own; the zero Place
@@ -115,7 +118,7 @@ func (r Record) Publish(p Publication, now time.Time) Record {
 	}
 	r.Phase = Publishing
 	r.Unpublished = time.Time{}
-	r.Outcome, r.Hold = OutcomeUnknown, Hold{}
+	r.Outcome, r.Hold, r.ArchivedUntil = OutcomeUnknown, Hold{}, time.Time{}
 	return r.WithTarget(p.Target)
 }
 

@@ -22,6 +22,8 @@ type Terms struct {
 	Mode uint32
 	// NoLogs: what the containers of the pod print is not kept.
 	NoLogs bool
+	// Archive says after which outcomes a copy of the volume goes to the archive.
+	Archive Archive
 }
 
 // Check returns nil for Terms that a record may have. The error is an [InvalidError].
@@ -33,6 +35,8 @@ func (t Terms) Check() error {
 		return Invalid("terms.lifespanSucceeded", "is longer than the lifespan")
 	case t.Retain > RetainNever:
 		return Invalid("terms.retain", fmt.Sprintf("is %d, which means nothing", uint8(t.Retain)))
+	case t.Archive > ArchiveAlways:
+		return Invalid("terms.archive", fmt.Sprintf("is %d, which means nothing", uint8(t.Archive)))
 	case t.Limit.Bytes < 0 || t.Limit.Inodes < 0:
 		return Invalid("terms.limit", "is negative")
 	case t.Mode&^0o1777 != 0:

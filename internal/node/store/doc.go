@@ -80,6 +80,9 @@
 //	32 attached pod    text, pod UID of the volume that is mounted in place of one of its own
 //	33 attached volume text, its ID; beside 32 only
 //	34 no logs         true if what the pod's containers print is not kept; absent otherwise
+//	35 archive         the number of a volume.Archive, of the volume's terms; absent for ArchiveNever
+//	36 archived until  integer, wall clock, Unix seconds; absent if the archive has no copy
+//	37 seal            text, the gateway's of the owner; may be absent
 //
 // each target
 //
@@ -102,8 +105,8 @@
 // wrote the entries that count, and the number of the last entry that is in the database, 8 bytes, big endian. One that
 // cannot be used is replaced, and the journal is set aside.
 //
-// 13 to 19 together are one owner, 20 to 25 are the terms, 27 to 30 a hold. An owner that
-// volume.Owner.Check refuses counts as not asked for. Of the fields from 20 on each of these, and each
+// 13 to 19 and 37 together are one owner, 20 to 25, 34 and 35 are the terms, 27 to 30 a hold. An owner that
+// volume.Owner.Check refuses without its seal too counts as not asked for. Of the fields from 20 on each of these, and each
 // one that stands alone, counts as absent if it cannot be used. A hold loses its texts first.
 //
 // Bucket "gone" has one pair for each tombstone: the key is its number, 8 bytes, big endian. A later one has

@@ -26,6 +26,8 @@ type storedPromise struct {
 	AttachPod         string `cbor:"32,keyasint,omitempty"`
 	AttachID          string `cbor:"33,keyasint,omitempty"`
 	NoLogs            bool   `cbor:"34,keyasint,omitempty"`
+	Archive           uint64 `cbor:"35,keyasint,omitempty"`
+	ArchivedUntil     int64  `cbor:"36,keyasint,omitempty"`
 }
 
 func storePromise(r volume.Record) storedPromise {
@@ -37,6 +39,7 @@ func storePromise(r volume.Record) storedPromise {
 		HoldKind: uint64(h.Kind), HoldFor: int64(h.For), HoldBy: h.By, HoldWhy: h.Why,
 		Project:   uint64(r.Project),
 		AttachPod: string(r.Attach.Pod), AttachID: string(r.Attach.ID), NoLogs: t.NoLogs,
+		Archive: uint64(t.Archive), ArchivedUntil: max(r.ArchivedUntil.Unix(), 0),
 	}
 }
 
@@ -48,6 +51,7 @@ func (s *storedPromise) into(r *volume.Record) {
 		Retain: volume.Retain(clamp8(s.Retain)),
 		Limit:  volume.Size{Bytes: s.LimitBytes, Inodes: s.LimitInodes},
 		Mode:   uint32(min(s.Mode, math.MaxUint32)), NoLogs: s.NoLogs,
+		Archive: volume.Archive(clamp8(s.Archive)),
 	}
 	if r.Terms.Check() != nil {
 		r.Terms = volume.Terms{}
@@ -56,6 +60,9 @@ func (s *storedPromise) into(r *volume.Record) {
 		r.Outcome = o
 	}
 	r.Hold = s.hold()
+	if s.ArchivedUntil > 0 {
+		r.ArchivedUntil = time.Unix(s.ArchivedUntil, 0)
+	}
 	if s.Project <= math.MaxUint32 {
 		r.Project = uint32(s.Project)
 	}

@@ -47,16 +47,20 @@ type storedOwner struct {
 	UID          string `cbor:"17,keyasint,omitempty"`
 	Job          string `cbor:"18,keyasint,omitempty"`
 	JobIndex     string `cbor:"19,keyasint,omitempty"`
+	Seal         string `cbor:"37,keyasint,omitempty"`
 }
 
 func storeOwner(o volume.Owner) storedOwner {
-	return storedOwner{uint64(o.Verdict), o.NamespaceUID, o.Kind, o.Name, o.UID, o.Job, o.JobIndex}
+	return storedOwner{uint64(o.Verdict), o.NamespaceUID, o.Kind, o.Name, o.UID, o.Job, o.JobIndex, o.Seal}
 }
 
 // owner returns the owner that is stored. One that cannot be used is no reason to lose the record.
 func (s *storedOwner) owner() volume.Owner {
 	o := volume.Owner{Verdict: volume.Verdict(min(s.Verdict, math.MaxUint8)),
-		NamespaceUID: s.NamespaceUID, Kind: s.Kind, Name: s.Name, UID: s.UID, Job: s.Job, JobIndex: s.JobIndex}
+		NamespaceUID: s.NamespaceUID, Kind: s.Kind, Name: s.Name, UID: s.UID, Job: s.Job, JobIndex: s.JobIndex, Seal: s.Seal}
+	if o.Check() != nil {
+		o.Seal = ""
+	}
 	if o.Check() != nil {
 		return volume.Owner{}
 	}
