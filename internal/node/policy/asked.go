@@ -24,6 +24,7 @@ type asked struct {
 	mode                        uint32
 	attach                      string
 	noLogs                      bool
+	archive                     *volume.Archive
 	// converted: no person asks, so that all of it is cut to the bounds.
 	converted bool
 }

@@ -51,6 +51,14 @@ const (
 // Attributes are all that there are, sorted by key.
 var Attributes = []*Attribute{
 	{
+		Key: api.KeyArchive, Form: `^(Always|OnFailure|Never)$`, Means: "Always, OnFailure or Never",
+		read: func(to *asked, value string) bool {
+			archive, ok := volume.ParseArchive(value)
+			to.archive = &archive
+			return ok
+		},
+	},
+	{
 		Key: api.KeyAttach, Form: attachForm, Means: "POD-UID/VOLUME: the UID of a pod and the name of a volume in its spec",
 		read: func(to *asked, value string) bool { to.attach = value; return true },
 	},

@@ -37,6 +37,8 @@ type Bounds struct {
 	NoAttach bool
 	// NoLogs: what the containers of pods of the namespace print is not kept.
 	NoLogs bool
+	// Archive is after which outcomes a volume is archived whose pod does not say so, MaxArchive the most that a pod gets.
+	Archive, MaxArchive volume.Archive
 }
 
 // Check returns why the bounds contradict one another.
@@ -49,6 +51,8 @@ func (b Bounds) Check() error {
 			duration.Format(b.LifespanSucceeded), duration.Format(b.Lifespan))
 	case b.Lifespan > b.MaxLifespan:
 		return fmt.Errorf("the lifespan, %s, is longer than the longest, %s", duration.Format(b.Lifespan), duration.Format(b.MaxLifespan))
+	case b.Archive > b.MaxArchive:
+		return fmt.Errorf("archive, %s, is more than maxArchive, %s", b.Archive, b.MaxArchive)
 	case b.MaxLimit.Bytes > 0 && b.Limit.Bytes > b.MaxLimit.Bytes:
 		return fmt.Errorf("the limit of bytes, %s, is more than the most, %s", bytes(b.Limit.Bytes), bytes(b.MaxLimit.Bytes))
 	case b.MaxLimit.Inodes > 0 && b.Limit.Inodes > b.MaxLimit.Inodes:
@@ -86,7 +90,10 @@ func (b Bounds) terms(a asked) (volume.Terms, error) {
 			Bytes:  cmp.Or(a.limit.Bytes, b.Limit.Bytes, b.MaxLimit.Bytes),
 			Inodes: cmp.Or(a.limit.Inodes, b.Limit.Inodes, b.MaxLimit.Inodes),
 		},
-		Mode: a.mode, NoLogs: b.NoLogs || a.noLogs,
+		Mode: a.mode, NoLogs: b.NoLogs || a.noLogs, Archive: b.Archive,
+	}
+	if a.archive != nil {
+		t.Archive = min(*a.archive, b.MaxArchive)
 	}
 	if a.lifespan > 0 {
 		t.Lifespan = clamp(a.lifespan, b.MaxLifespan)

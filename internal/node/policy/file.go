@@ -39,6 +39,8 @@ type fileEntry struct {
 	MaxPerOwner       *filePods `json:"maxPerOwner"`
 	Attach            *bool     `json:"attach"`
 	Logs              *bool     `json:"logs"`
+	Archive           *string   `json:"archive"`
+	MaxArchive        *string   `json:"maxArchive"`
 }
 
 type fileSize struct {
@@ -151,6 +153,7 @@ func (f fileEntry) entry(flags Bounds) (entry, error) {
 	if f.Logs != nil {
 		b.NoLogs = !*f.Logs
 	}
+	f.archive(flags, &b, &r)
 	if f.Retain != nil {
 		b.Retain = nil
 		r.retain(f.Retain, &b.Retain)
@@ -178,6 +181,21 @@ func (f fileEntry) lifespans(b *Bounds, r *reader) {
 	}
 	b.LifespanSucceeded = min(b.LifespanSucceeded, b.Lifespan)
 	r.duration("lifespanSucceeded", f.LifespanSucceeded, &b.LifespanSucceeded)
+}
+
+// archive reads what is archived. An entry that sets one of archive and maxArchive moves the other one of the flags as far as
+// needed. With a flag that archives nothing, nothing is.
+func (f fileEntry) archive(flags Bounds, b *Bounds, r *reader) {
+	r.archive("archive", f.Archive, &b.Archive)
+	r.archive("maxArchive", f.MaxArchive, &b.MaxArchive)
+	switch {
+	case flags.MaxArchive == volume.ArchiveNever:
+		b.Archive, b.MaxArchive = volume.ArchiveNever, volume.ArchiveNever
+	case f.MaxArchive == nil:
+		b.MaxArchive = max(b.Archive, b.MaxArchive)
+	case f.Archive == nil:
+		b.Archive = min(b.Archive, b.MaxArchive)
+	}
 }
 
 // meet moves the one of the flags' default and most that an entry does not set.
@@ -230,6 +248,17 @@ func (r *reader) retain(from []string, to *[]volume.Retain) {
 		}
 		*to = append(*to, retain)
 	}
+}
+
+func (r *reader) archive(key string, from *string, to *volume.Archive) {
+	if from == nil || r.err != nil {
+		return
+	}
+	archive, ok := volume.ParseArchive(*from)
+	if !ok {
+		r.err = fmt.Errorf("%s %.100q is not Always, OnFailure or Never", key, *from)
+	}
+	*to = archive
 }
 
 // ParseQuantity reads what an administrator sets as a limit of bytes or inodes, rounded up; 0 is none.

@@ -43,7 +43,8 @@ func (p *Policy) Terms(namespace string, attributes map[string]string) (volume.T
 }
 
 // Cut says which attributes ask for more than Terms gives them, and what they are cut to, in a few words; empty if none
-// does. For the volume of a person those are lifespans, as all else that is too much is refused.
+// does. For the volume of a person those are lifespans and what is archived, as all else that is too much is refused. Where
+// nothing is archived at all there is nothing to say about it.
 func (p *Policy) Cut(namespace string, attributes map[string]string) string {
 	asked, err := read(attributes)
 	if err != nil {
@@ -70,6 +71,9 @@ func (p *Policy) Cut(namespace string, attributes map[string]string) string {
 	}
 	if asked.retain != nil && *asked.retain != terms.Retain {
 		cut = append(cut, fmt.Sprintf("retain from %s to %s", *asked.retain, terms.Retain))
+	}
+	if asked.archive != nil && *asked.archive != terms.Archive && p.flags.MaxArchive != volume.ArchiveNever {
+		cut = append(cut, fmt.Sprintf("archive from %s to %s", *asked.archive, terms.Archive))
 	}
 	return strings.Join(cut, ", ")
 }
