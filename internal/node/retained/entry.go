@@ -54,6 +54,8 @@ type fate struct {
 	outcome  volume.Outcome
 	lifespan time.Duration
 	terms    volume.Terms
+	// archivedUntil is in whole hours since 1970; 0 if the archive has no copy.
+	archivedUntil int64
 }
 
 // owner is what is known of a confirmed owner, beside its group.
@@ -81,6 +83,8 @@ type rare struct {
 	until time.Time
 	// publish is the last one that was asked for, while its outcome is not known.
 	publish any
+	// archive is there while the volume is to be archived.
+	archive *archiving
 }
 
 // holdTexts are often those of many volumes that a person decided about at once.
@@ -234,7 +238,8 @@ func (x *Index) fill(e *entry, r *volume.Record) {
 			e.bytes, e.inodes = size.bytes, size.inodes
 		}
 		e.podName, e.published, e.project = r.PodName, max(r.Published.Unix(), 0), r.Project
-		e.fate = x.fates.use(fate{phase: r.Phase, outcome: r.Outcome, lifespan: r.Lifespan, terms: r.Terms})
+		e.fate = x.fates.use(fate{phase: r.Phase, outcome: r.Outcome, lifespan: r.Lifespan, terms: r.Terms,
+			archivedUntil: max(r.ArchivedUntil.Unix()/3600, 0)})
 		in := x.listOf(space{namespace: r.Namespace, namespaceUID: r.Owner.NamespaceUID, verdict: r.Owner.Verdict})
 		e.group = x.groups.use(group{list: in, volumeName: r.VolumeName, serviceAccount: r.ServiceAccount, ownerKind: r.Owner.Kind})
 		in.users++
@@ -243,6 +248,9 @@ func (x *Index) fill(e *entry, r *volume.Record) {
 			e.special().ownerUID = r.Owner.UID
 		}
 		x.hold(e, r.Hold)
+		if a := archivingOf(r); a != nil {
+			e.special().archive = a
+		}
 	default:
 		live := *r
 		e.special().live = &live
@@ -264,7 +272,7 @@ func (x *Index) release(e *entry) {
 	if e.rare.texts != nil {
 		x.holds.drop(e.rare.texts)
 	}
-	e.rare.live, e.rare.ownerUID, e.rare.held, e.rare.after, e.rare.texts = nil, "", volume.NoHold, 0, nil
+	e.rare.live, e.rare.ownerUID, e.rare.held, e.rare.after, e.rare.texts, e.rare.archive = nil, "", volume.NoHold, 0, nil, nil
 }
 
 // hold takes over what a person decided.
@@ -329,6 +337,12 @@ func (x *Index) shown(e *entry) volume.Record {
 	}
 	if e.owner != nil {
 		r.Owner.Name, r.Owner.Job, r.Owner.JobIndex = e.owner.name, e.owner.job, e.owner.jobIndex
+	}
+	if f.archivedUntil > 0 {
+		r.ArchivedUntil = time.Unix(f.archivedUntil*3600, 0)
+	}
+	if e.rare != nil && e.rare.archive != nil {
+		r.Owner.Seal = e.rare.archive.seal
 	}
 	if e.hold() != volume.NoHold {
 		r.Hold = volume.Hold{Kind: e.rare.held, For: e.rare.after, By: e.rare.texts.value.by, Why: e.rare.texts.value.why}

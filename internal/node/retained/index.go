@@ -25,7 +25,7 @@ import (
 //  3. of an owner with more pods than volumes of it may stay ([Index.Repeated]): those of pods between the first and
 //     the last ones, the oldest first;
 //  4. when room is needed ([Index.Early]): the released ones, those of pods that Succeeded, then all
-//     others. Among these it is the deadline under the pressure factor that counts, or, in a fair
+//     others; of those with the same outcome the archived ones go first. Among these it is the deadline under the pressure factor that counts, or, in a fair
 //     index, how much the namespace retains;
 //  5. when that was not enough ([Index.Guaranteed]): those that are younger than MinLifespan, then
 //     the pinned ones.
@@ -60,6 +60,7 @@ type Index struct {
 	namespaces map[string]*namespace
 	tenants    tenants
 	owners     owners
+	toArchive  toArchive
 	changes    uint64
 	listed     int
 	unmeasured []*entry // those without a size
@@ -280,6 +281,7 @@ func (x *Index) enter(e *entry) {
 		x.list(e)
 		x.tenants.join(e)
 		x.owners.join(e)
+		x.toArchive.join(e)
 	}
 	x.settle(e)
 }
@@ -292,6 +294,7 @@ func (x *Index) leave(e *entry) {
 		x.unlist(e)
 		x.tenants.part(e)
 		x.owners.part(e)
+		x.toArchive.part(e)
 	}
 }
 

@@ -81,15 +81,14 @@ func (m *model) first(may func(Known) bool, due func(Known) time.Time, scarcer v
 }
 
 func (m *model) byOutcome(all []Known) volume.ID {
-	for _, first := range []volume.Outcome{volume.Succeeded, volume.Stopped} {
-		for _, a := range all {
-			if a.Outcome == first {
-				return a.ID
+	for _, first := range [][]volume.Outcome{{volume.Succeeded}, {volume.Stopped}, {volume.Failed, volume.OutcomeUnknown}} {
+		for _, archived := range []bool{true, false} {
+			for _, a := range all {
+				if slices.Contains(first, a.Outcome) && a.Archived() == archived {
+					return a.ID
+				}
 			}
 		}
-	}
-	if len(all) > 0 {
-		return all[0].ID
 	}
 	return ""
 }
@@ -204,6 +203,9 @@ func anyVolume(rng *rand.Rand, id volume.ID, namespaces []string) Known {
 	r := retained(string(id), time.Duration(rng.Int64N(int64(10*time.Hour))), time.Duration(rng.IntN(20))*time.Hour)
 	r.Namespace = namespaces[rng.IntN(len(namespaces))]
 	r.Outcome = anyOutcome(rng)
+	if rng.IntN(2) == 0 {
+		r = r.InArchive(epoch.Add(time.Duration(rng.IntN(3)) * time.Hour))
+	}
 	switch rng.IntN(10) {
 	case 0, 1:
 		r.Hold = volume.Hold{Kind: volume.Pinned, For: time.Duration(rng.Int64N(int64(20 * time.Hour)))}

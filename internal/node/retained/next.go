@@ -113,7 +113,7 @@ func (x *Index) first(factor float64, born int64, scarcer volume.Reason) *entry 
 			firsts[of.tier].improve(e, after(e.since, lifespan.Shortened(of.lifespan, x.MinLifespan, factor)))
 		}
 	}
-	for _, c := range firsts[succeeded:] {
+	for _, c := range firsts[firstToAge:] {
 		if c.entry != nil {
 			return c.entry
 		}

@@ -61,9 +61,13 @@ type tier uint8
 
 const (
 	released tier = iota
+	// Of each outcome the archived ones go first.
+	succeededArchived
 	succeeded
 	// stopped: the pod was stopped before it had succeeded or failed.
+	stoppedArchived
 	stopped
+	otherArchived
 	other
 	pinned
 	// interrupted: a crash interrupted the deletion, which goes on at once.
@@ -71,7 +75,10 @@ const (
 )
 
 // ages reports whether its volumes go by their lifespan: nothing was decided about them.
-func (t tier) ages() bool { return succeeded <= t && t <= other }
+func (t tier) ages() bool { return firstToAge <= t && t <= other }
+
+// firstToAge is the first tier that ages.
+const firstToAge = succeededArchived
 
 // class is what volumes have in common that go in an order that no pressure factor changes: those of
 // one lifespan in the order in which they were unpublished, those with a hold in the order in which
@@ -92,12 +99,18 @@ func (e *entry) class() class {
 		return class{tier: released}
 	case hold == volume.Pinned:
 		return class{tier: pinned}
-	case f.outcome == volume.Succeeded:
-		return class{succeeded, f.lifespan}
-	case f.outcome == volume.Stopped:
-		return class{stopped, f.lifespan}
 	}
-	return class{other, f.lifespan}
+	of := other
+	switch f.outcome {
+	case volume.Succeeded:
+		of = succeeded
+	case volume.Stopped:
+		of = stopped
+	}
+	if f.archivedUntil > 0 {
+		of-- // the tier of the archived ones
+	}
+	return class{of, f.lifespan}
 }
 
 // end is when an entry goes without pressure, on the clock of since.

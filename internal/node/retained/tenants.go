@@ -101,7 +101,7 @@ func (t *tenants) leave(e *entry) {
 
 func (n *namespace) age() {
 	n.oldest = none
-	for of := succeeded; of <= other; of++ {
+	for of := firstToAge; of <= other; of++ {
 		if first := n.heaps[of].first(); first != nil {
 			n.oldest = min(n.oldest, first.since)
 		}

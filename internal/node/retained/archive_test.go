@@ -1,0 +1,144 @@
+package retained
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/model/volume"
+)
+
+// toBeArchived is the volume of a pod that ended in that way, of which a copy is wanted.
+func toBeArchived(id string, after time.Duration, o volume.Outcome, when volume.Archive) volume.Record {
+	r := retained(id, after, 100*time.Hour)
+	r.Owner = volume.Owner{Verdict: volume.Confirmed, NamespaceUID: uids[0], Seal: "seal of " + id}
+	r.Outcome, r.Terms = o, volume.Terms{Lifespan: time.Hour, Archive: when}
+	return r
+}
+
+// TestArchiveOrder: failures first, and of equals the newest; a volume whose outcome decides waits a little for it.
+func TestArchiveOrder(t *testing.T) {
+	const never, onFailure, always = volume.ArchiveNever, volume.ArchiveOnFailure, volume.ArchiveAlways
+	x := &Index{}
+	released := toBeArchived("released", 0, volume.Failed, always)
+	released.Hold = volume.Hold{Kind: volume.Released, For: time.Hour, By: "anna"}
+	denied := toBeArchived("denied", 0, volume.Failed, always)
+	denied.Owner = volume.Owner{Verdict: volume.Denied}
+	attached := toBeArchived("attached", 0, volume.Failed, always)
+	attached.Attach = volume.Place{Pod: "p", ID: "v"}
+	for _, r := range []volume.Record{
+		toBeArchived("succeeded, always", 9*time.Minute, volume.Succeeded, always),
+		toBeArchived("failed long ago", 0, volume.Failed, onFailure),
+		toBeArchived("unknown", 9*time.Minute, volume.OutcomeUnknown, onFailure),
+		toBeArchived("stopped", 8*time.Minute, volume.Stopped, onFailure),
+		toBeArchived("failed", time.Minute, volume.Failed, onFailure),
+		toBeArchived("unknown, always", 7*time.Minute, volume.OutcomeUnknown, always),
+		toBeArchived("succeeded", 9*time.Minute, volume.Succeeded, onFailure),
+		toBeArchived("never", 9*time.Minute, volume.Failed, never),
+		toBeArchived("archived", 9*time.Minute, volume.Failed, always).InArchive(epoch.Add(time.Hour)),
+		released, denied, attached,
+	} {
+		x.Put(r)
+	}
+	now, not, got := epoch.Add(9*time.Minute+30*time.Second), map[volume.ID]struct{}{}, []volume.ID(nil)
+	w := x.ToArchive(now, nil)
+	if w.Volumes != 6 || !w.Oldest.Equal(epoch) || !w.Newest.Equal(epoch.Add(9*time.Minute)) || w.Later != 30*time.Second {
+		t.Errorf("%+v", w)
+	}
+	for {
+		w := x.ToArchive(now, not)
+		if w.Next == "" && w.Later > 0 {
+			now = now.Add(w.Later)
+			continue
+		}
+		if w.Next == "" {
+			break
+		}
+		got = append(got, w.Next)
+		not[w.Next] = struct{}{}
+	}
+	if want := []volume.ID{
+		"failed", "failed long ago", "stopped", "unknown, always", "succeeded, always", "unknown",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestToArchiveAgainstAll compares what waits with all volumes, while they come, change and go.
+func TestToArchiveAgainstAll(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		x, all := &Index{}, map[volume.ID]volume.Record{}
+		for range 300 {
+			id := volume.ID(fmt.Sprint("v", rng.IntN(20)))
+			before := x.ArchiveChanges()
+			switch rng.IntN(5) {
+			case 0, 1, 2:
+				r := toBeArchived(string(id), time.Duration(rng.Int64N(int64(time.Hour))), anyOutcome(rng), volume.Archive(rng.IntN(3)))
+				if rng.IntN(4) == 0 {
+					r = r.InArchive(epoch.Add(time.Hour))
+				}
+				x.Put(r)
+				all[id] = r
+				if r.ToArchive() && x.ArchiveChanges() == before {
+					t.Fatalf("seed %d: nobody learns that %s is to be archived", seed, id)
+				}
+			case 3:
+				take(x, id)
+				delete(all, id)
+			case 4:
+				x.Publish(volume.Place{ID: id, Pod: "p"}, &struct{ int }{})
+				delete(all, id)
+				x.Set(id, nil, x.find(id).rare.publish)
+				x.Forget(id)
+			}
+			now := epoch.Add(time.Duration(rng.Int64N(int64(2 * time.Hour))))
+			var want []volume.Record
+			waiting := 0
+			for _, r := range all {
+				if r.ToArchive() {
+					waiting++
+					if !r.Unpublished.Add(r.ArchiveAfter()).After(now) {
+						want = append(want, r)
+					}
+				}
+			}
+			w := x.ToArchive(now, nil)
+			if w.Volumes != waiting || (w.Next != "") != (len(want) > 0) {
+				t.Fatalf("seed %d: %+v, want %d of which %d may be next", seed, w, waiting, len(want))
+			}
+			for i := range want {
+				first := all[w.Next]
+				if a, b := first.ArchiveRank(), want[i].ArchiveRank(); a > b || a == b && first.Unpublished.Before(want[i].Unpublished) {
+					t.Fatalf("seed %d: %s is next, and %s comes before it", seed, w.Next, want[i].ID)
+				}
+			}
+		}
+	}
+}
+
+// TestArchivedComesBack: until when the archive has a copy, and the seal as long as somebody needs it.
+func TestArchivedComesBack(t *testing.T) {
+	x := &Index{}
+	for _, want := range []volume.Record{
+		toBeArchived("waits", 0, volume.Failed, volume.ArchiveOnFailure),
+		toBeArchived("is", 0, volume.Failed, volume.ArchiveOnFailure).InArchive(epoch.Add(90 * time.Minute)),
+	} {
+		x.Put(want)
+		if got, _ := x.Look(want.ID); !reflect.DeepEqual(got.Record, want) {
+			t.Errorf("%+v came back as %+v", want, got.Record)
+		}
+	}
+	r := toBeArchived("not wanted", 0, volume.Succeeded, volume.ArchiveOnFailure)
+	x.Put(r)
+	if got, _ := x.Look(r.ID); got.Owner != r.Owner.Unsealed() {
+		t.Errorf("%+v, want no seal", got.Owner)
+	}
+	for _, id := range []volume.ID{"waits", "is", "not wanted"} {
+		take(x, id)
+	}
+	checkEmpty(t, x)
+}
