@@ -1,7 +1,7 @@
 // Package messages holds what the actors of Katbox say to one another: one file for each
 // conversation, and on each message who sends it and who receives it.
 //
-//	gRPC handlers      HTTP handlers      pod watch, orphan search, gateways, logs
+//	gRPC handlers      HTTP handlers      pod watch, orphan search, gateways, logs, archive
 //	  |                  |                  |
 //	  | PublishVolume    | ListRetained     | PodsSeen
 //	  | UnpublishVolume  | ListAwake        | FindUnknown
@@ -12,6 +12,8 @@
 //	  |                  | PurgeVolume      | KeepLogs
 //	  |                  |                  | LogsKept
 //	  |                  |                  | KeepEnd
+//	  |                  |                  | NextToArchive
+//	  |                  |                  | ArchivedVolume
 //	  v                  v                  v
 //	+---------------------------------------+  MeasureDisk   +--------+
 //	| supervisor: owns the index of all     | -------------> |  disk  |

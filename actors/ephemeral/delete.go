@@ -45,7 +45,7 @@ func (t *task) tombstone(now time.Time) volume.Tombstone {
 		Record: *t.record, Size: t.size, Reason: t.reason, By: t.by, Why: t.why,
 		Gone: time.Unix(now.Unix(), 0), Kept: max(now.Sub(t.record.Unpublished), 0),
 	}
-	stone.Record.Targets = nil
+	stone.Record.Targets, stone.Record.Owner.Seal = nil, ""
 	switch {
 	case t.reason == volume.ForReleased:
 		stone.By, stone.Why = t.record.Hold.By, t.record.Hold.Why

@@ -34,6 +34,12 @@ func (l *leases) grant(m *messages.BeginReading, described volume.Description) {
 	m.Send(&messages.Lease{Description: described, Lost: lost}, nil)
 }
 
+// holds reports whether the lease that answers a question is held.
+func (l *leases) holds(begun *messages.BeginReading) bool {
+	_, held := l.held[begun.ID][begun]
+	return held
+}
+
 // giveBack ends a lease. It does nothing if the lease was lost or given back before.
 func (l *leases) giveBack(begun *messages.BeginReading) {
 	if end, ok := l.held[begun.ID][begun]; ok {

@@ -94,6 +94,9 @@ type Config struct {
 	// AskOwner asks a gateway, which answers with Own, for the owner of a volume that is about to be published. It
 	// reports whether there is a gateway to ask; without AskOwner there is none. The call must not block.
 	AskOwner func(volume.Record) bool
+	// ToArchive is called when a volume has become one that is to be archived, or has changed while it was: [Node.ToArchive]
+	// may have another answer. Nothing calls it without such volumes. The call must not block.
+	ToArchive func()
 	// Logs follows the logs of pods, of which LogsLimit bytes are kept of each pod; nil keeps none. The caller runs it, and
 	// closes it once the node has stopped.
 	Logs      *lastwords.Logs

@@ -69,7 +69,10 @@ func (n *Node) Awake(ctx context.Context) ([]volume.Description, error) {
 // [volume.ErrNotRetained] when a pod uses the volume or is about to, or a [volume.ErrGone] when it
 // is being deleted.
 func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
-	begin := &messages.BeginReading{ID: id}
+	return n.read(ctx, &messages.BeginReading{ID: id})
+}
+
+func (n *Node) read(ctx context.Context, begin *messages.BeginReading) (*files.Reading, error) {
 	end := func() { n.Root.Send(n.Supervisor(), &messages.EndReading{Begun: begin}) }
 	lease, err := actors.Ask(ctx, n.Root, n.Supervisor(), begin)
 	if err != nil {

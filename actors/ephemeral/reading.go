@@ -44,6 +44,8 @@ func (v *volumes) Asked(m messages.Request) bool {
 			return &messages.EndVolume{Routing: r, Pod: m.Pod, Outcome: m.Outcome}
 		})
 		return v.learn(outcomeNews(m))
+	case *messages.ArchivedVolume:
+		return v.archived(m)
 	case *messages.KeepLogs:
 		return v.keepLogs(m)
 	case *messages.KeepEnd:

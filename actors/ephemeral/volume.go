@@ -70,7 +70,7 @@ func (v *subject) Asked(m messages.Request, during *actors.Operation) bool {
 			m.Fail(errInUse(v.id))
 			return true
 		}
-	case *messages.HoldVolume:
+	case *messages.HoldVolume, *messages.ArchivedVolume:
 		if during != nil && during.Name == deleting {
 			m.Fail(errGoing(v.id))
 			return true
@@ -105,6 +105,8 @@ func (v *subject) Plan(m messages.Request) *actors.Operation {
 		return v.prolong(m)
 	case *messages.EndVolume:
 		return v.end(m)
+	case *messages.ArchivedVolume:
+		return v.archived(m)
 	case *messages.KeepLogs:
 		return v.keepLogs(m)
 	case *messages.KeepEnd:

@@ -72,7 +72,8 @@ func (v *subject) rewrite(name string, m messages.Request, run func(*task) error
 // works on a copy of what is known.
 func waits(m messages.Request) bool {
 	switch m.(type) {
-	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.ProlongVolume, *messages.KeepEnd:
+	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.ProlongVolume, *messages.KeepEnd,
+		*messages.ArchivedVolume:
 		return true
 	}
 	return false
@@ -96,7 +97,8 @@ func changes(m messages.Request) bool {
 // isAside reports whether a request is none of the kubelet's.
 func isAside(m messages.Request) bool {
 	switch m.(type) {
-	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.KeepLogs, *messages.KeepEnd:
+	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume, *messages.KeepLogs, *messages.KeepEnd,
+		*messages.ArchivedVolume:
 		return true
 	}
 	return false

@@ -41,6 +41,8 @@ type volumes struct {
 	recovered, pinned []volume.Record
 	// setPodsError takes why the kubelet's pods cannot be seen; nil when they can.
 	setPodsError func(error)
+	// toldToArchive is what the index said when Config.ToArchive was called last.
+	toldToArchive uint64
 	// sawNoPods: the kubelet's pods directory was empty when last read.
 	sawNoPods bool
 	// more is for tests.
@@ -126,6 +128,7 @@ func (v *volumes) Sleep(id volume.ID, state any) {
 	was, _ := v.index.Look(id)
 	v.pins.set(*left.record, was.Size)
 	v.retention.add(left)
+	v.tellToArchive()
 }
 
 // is takes over what a volume says of itself.
@@ -136,6 +139,7 @@ func (v *volumes) is(m *messages.VolumeIs) {
 		v.pins.set(known.Record, known.Size)
 	}
 	v.retention.changed()
+	v.tellToArchive()
 }
 
 // look returns what is known of a volume, and whether it rests; see [retained.Known].
@@ -174,6 +178,8 @@ func (v *volumes) Receive(c actor.Context) {
 		v.listAwake(m)
 	case *messages.CountHoldings:
 		v.countHoldings(m)
+	case *messages.NextToArchive:
+		v.nextToArchive(m)
 	case *messages.VolumeIs:
 		v.is(m)
 	case *messages.BeginReading:

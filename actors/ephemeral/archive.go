@@ -1,0 +1,67 @@
+package ephemeral
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/messages"
+)
+
+// ToArchive returns which retained volume is archived next, and what waits for that; the volumes of not do not count. The caller
+// does not change not any more.
+func (n *Node) ToArchive(ctx context.Context, not map[volume.ID]struct{}) (volume.Waiting, error) {
+	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.NextToArchive{Not: not})
+}
+
+// ReadToArchive is [Node.Read] for the archive. Once it has a copy of what was read, archived records until when; it returns
+// once that is durable. Its error is a [volume.ErrNotRetained] or a [volume.ErrGone] if the permission to read was lost
+// meanwhile, which may have been after the last byte, or why the record could not be written.
+func (n *Node) ReadToArchive(ctx context.Context, id volume.ID) (
+	reading *files.Reading, archived func(ctx context.Context, until time.Time) error, err error,
+) {
+	begin := &messages.BeginReading{ID: id}
+	reading, err = n.read(ctx, begin)
+	return reading, func(ctx context.Context, until time.Time) error {
+		return n.Change(ctx, &messages.ArchivedVolume{Routing: n.routing(ctx, id), Begun: begin, Until: until})
+	}, err
+}
+
+// tellToArchive calls Config.ToArchive if there is news of what is to be archived.
+func (v *volumes) tellToArchive() {
+	if changes := v.index.ArchiveChanges(); v.ToArchive != nil && changes != v.toldToArchive {
+		v.toldToArchive = changes
+		v.ToArchive()
+	}
+}
+
+func (v *volumes) nextToArchive(m *messages.NextToArchive) {
+	v.tell()
+	m.Send(v.index.ToArchive(time.Now(), m.Not), nil)
+}
+
+// archived refuses what was not read to its end.
+func (v *volumes) archived(m *messages.ArchivedVolume) (done bool) {
+	if !v.leases.holds(m.Begun) {
+		m.Fail(fmt.Errorf("%w: volume %s is not what was archived any more", volume.ErrNotRetained, m.ID))
+		return true
+	}
+	return false
+}
+
+// archived returns the operation that records that the archive has a copy.
+func (v *subject) archived(m *messages.ArchivedVolume) *actors.Operation {
+	switch {
+	case volume.PhaseOf(v.record) != volume.Retained:
+		m.Fail(errInUse(v.id))
+	case v.deletes():
+		m.Fail(errGoing(v.id))
+	default:
+		next := v.record.InArchive(m.Until)
+		return v.rewrite("archived", m, func(t *task) error { return t.save(next) })
+	}
+	return nil
+}
