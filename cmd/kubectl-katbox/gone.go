@@ -52,5 +52,5 @@ func (s *session) goneRow(table *terminal.Table, v *resource.RetainedVolume, wid
 	if wide {
 		cells = append(cells, verbs.Known(v.Spec.PodName), verbs.Known(v.Spec.VolumeName), v.Spec.NodeName, verbs.Known(v.Spec.PodUID))
 	}
-	table.Row(append(cells, verbs.WhyGone(g.Reason, g.By, g.Why))...)
+	table.Row(append(cells, verbs.WhyGone(s.Now(), g.Reason, g.By, g.Why, at(v.Status.ArchivedUntil)))...)
 }

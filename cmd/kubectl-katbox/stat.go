@@ -81,6 +81,9 @@ func (s *session) statVolume(v resource.RetainedVolume, asJSON bool) error {
 		}
 		table.Row("Expires:", expires)
 	}
+	if t := at(v.Status.ArchivedUntil); t.After(s.Now()) {
+		table.Row("Archived:", "until "+verbs.Moment(t)+" ("+terminal.In(s.Now(), t)+")")
+	}
 	if h := v.Status.Hold; h != nil {
 		table.Row("Hold:", verbs.HoldInFull(s.Now(), h.Kind, h.Until.Time, h.By, h.Why))
 	}

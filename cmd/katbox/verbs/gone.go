@@ -109,7 +109,7 @@ func goneRow(s *session, table *terminal.Table, v api.GoneVolume, wide bool) {
 	}
 	cells := []string{
 		verbs.Known(v.Namespace), verbs.Known(v.Pod), verbs.Known(v.Volume.Volume), size, verbs.Known(v.Outcome),
-		terminal.Ago(s.Now(), v.GoneAt), duration.KeptOf(v.Kept, v.Promised), verbs.WhyGone(v.Reason, v.By, v.Why),
+		terminal.Ago(s.Now(), v.GoneAt), duration.KeptOf(v.Kept, v.Promised), verbs.WhyGone(s.Now(), v.Reason, v.By, v.Why, at(v.ArchivedUntil)),
 	}
 	if wide {
 		cells = append([]string{v.ID}, cells...)

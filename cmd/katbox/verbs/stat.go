@@ -74,6 +74,9 @@ func (s *session) statVolume(v api.Volume, asJSON bool) error {
 		}
 		table.Row("Expires:", expires)
 	}
+	if t := at(v.ArchivedUntil); t.After(s.Now()) {
+		table.Row("Archived:", "until "+verbs.Moment(t)+" ("+terminal.In(s.Now(), t)+")")
+	}
 	if h := v.Hold; h != nil {
 		table.Row("Hold:", verbs.HoldInFull(s.Now(), h.Kind, h.Until, h.By, h.Why))
 	}

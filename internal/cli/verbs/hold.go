@@ -82,13 +82,17 @@ func ByWhom(by, why string) string {
 // mostWhy is how many characters of why a volume is gone a table shows.
 const mostWhy = 120
 
-// WhyGone says why a volume is gone, and who wanted that, in a cell of a table: a long reason is cut.
-func WhyGone(reason, by, why string) string {
-	text := []rune(volume.ReasonInWords(reason) + ByWhom(by, why))
-	if len(text) > mostWhy {
-		return string(text[:mostWhy]) + "..."
+// WhyGone says why a volume is gone, and who wanted that, in a cell of a table: a long reason is cut. The archive keeps a copy
+// until archived, or has none if that is zero or over.
+func WhyGone(now time.Time, reason, by, why string, archived time.Time) string {
+	text := volume.ReasonInWords(reason) + ByWhom(by, why)
+	if runes := []rune(text); len(runes) > mostWhy {
+		text = string(runes[:mostWhy]) + "..."
 	}
-	return string(text)
+	if archived.After(now) {
+		text += "; archived until " + Moment(archived)
+	}
+	return text
 }
 
 // Lately is how long ago a volume may have gone early for which [HintGone] stands behind an empty list.

@@ -63,7 +63,7 @@ func validateVolume(v *api.Volume, node string, q api.Query) error {
 	if q.Namespace != "" {
 		v.Namespace = q.Namespace
 	}
-	for _, at := range [...]*time.Time{v.PublishedAt, v.RetainedAt, v.ExpiresAt} {
+	for _, at := range [...]*time.Time{v.PublishedAt, v.RetainedAt, v.ExpiresAt, v.ArchivedUntil} {
 		if at == nil {
 			continue
 		}

@@ -26,6 +26,8 @@ type Volume struct {
 	// the pressure makes this earlier than the end of its lifespan.
 	ExpiresAt    *time.Time `json:"expiresAt,omitempty"`
 	MayGoEarlier bool       `json:"mayGoEarlier,omitempty"`
+	// ArchivedUntil is until when the archive keeps a copy; absent if it has none.
+	ArchivedUntil *time.Time `json:"archivedUntil,omitempty"`
 	// Bytes and Inodes are what the volume takes on the disk; absent while that is not known. Those of a claim's volume
 	// are set aside for it.
 	Bytes  *int64 `json:"bytes,omitempty"`

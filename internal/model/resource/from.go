@@ -31,7 +31,7 @@ func From(v api.Volume, home string, foreign bool) RetainedVolume {
 		},
 		Status: Status{
 			Phase: v.Phase, Outcome: v.Outcome, PublishedAt: timeOf(v.PublishedAt), RetainedAt: timeOf(v.RetainedAt),
-			ExpiresAt: timeOf(v.ExpiresAt), MayGoEarlier: v.MayGoEarlier, Bytes: v.Bytes, Inodes: v.Inodes,
+			ExpiresAt: timeOf(v.ExpiresAt), MayGoEarlier: v.MayGoEarlier, ArchivedUntil: timeOf(v.ArchivedUntil), Bytes: v.Bytes, Inodes: v.Inodes,
 		},
 	}
 	if a := v.Array; a != nil {

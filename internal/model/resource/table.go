@@ -228,6 +228,7 @@ func (v *RetainedVolume) DeepCopy() *RetainedVolume {
 	other.Spec.Owner = clone(v.Spec.Owner)
 	s := &other.Status
 	s.PublishedAt, s.RetainedAt, s.ExpiresAt = s.PublishedAt.DeepCopy(), s.RetainedAt.DeepCopy(), s.ExpiresAt.DeepCopy()
+	s.ArchivedUntil = s.ArchivedUntil.DeepCopy()
 	s.Bytes, s.Inodes = clone(s.Bytes), clone(s.Inodes)
 	s.Hold, s.Terms, s.Gone = clone(s.Hold), clone(s.Terms), clone(s.Gone)
 	other.Spec.KeepUntil = v.Spec.KeepUntil.DeepCopy()

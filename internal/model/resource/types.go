@@ -105,6 +105,8 @@ type Status struct {
 	// that the pressure makes this earlier than the end of the volume's lifespan.
 	ExpiresAt    *metav1.Time `json:"expiresAt,omitempty"`
 	MayGoEarlier bool         `json:"mayGoEarlier"`
+	// ArchivedUntil is until when the archive keeps a copy of what a node has; nil if it has none.
+	ArchivedUntil *metav1.Time `json:"archivedUntil,omitempty"`
 	// Bytes and Inodes are what the volume takes on the disk; nil while that is not known. Those of a claim's volume are
 	// set aside for it.
 	Bytes  *int64 `json:"bytes,omitempty"`

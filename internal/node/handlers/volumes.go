@@ -75,6 +75,7 @@ func (h *handler) volume(d volume.Description) api.Volume {
 		ID: string(r.ID), Namespace: r.Namespace, Pod: r.PodName, PodUID: string(r.Pod), Claim: d.Claim, Volume: r.VolumeName,
 		ServiceAccount: r.ServiceAccount, Node: h.Node, Phase: r.Phase.String(),
 		PublishedAt: known(r.Published), RetainedAt: known(r.Unpublished), ExpiresAt: known(d.Deadline), MayGoEarlier: d.Early,
+		ArchivedUntil: known(r.ArchivedUntil),
 	}
 	if o := r.Owner; o.Verdict != volume.Unasked {
 		v.Owner = &api.Owner{
