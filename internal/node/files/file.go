@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/lib/kernel"
 	"github.com/katbox/katbox/internal/lib/paths"
+	"github.com/katbox/katbox/internal/lib/tail"
 )
 
 // File is an open regular file. Its methods may be called from several goroutines.
@@ -153,9 +154,7 @@ func (f *File) drop(offset, length int64) {
 	_ = f.file.use(func(fd int) error { return unix.Fadvise(fd, offset, length, unix.FADV_DONTNEED) })
 }
 
-// Tail returns the offset at which the last lines begin, or the offset of the last atMost bytes if
-// the lines are longer than that. It reads no more than these bytes. A newline at the end of the file
-// belongs to the last line.
+// Tail is [tail.Offset] of the file.
 func (f *File) Tail(ctx context.Context, lines int, atMost int64) (offset int64, err error) {
-	return tail(ctx, f, f.Size(), lines, atMost)
+	return tail.Offset(ctx, f, f.Size(), lines, atMost)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/asked"
 
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/node/files"
@@ -22,7 +23,7 @@ const dropEvery = 8 << 20
 
 // bytes streams a file, a part of it, or an archive.
 func (a *answer) bytes(ctx context.Context) error {
-	q, wrong := parseBytesQuery(a.r.URL.Query(), a.r.Header.Get("Range") != "")
+	q, wrong := asked.Bytes(a.r.URL.Query(), a.r.Header.Get("Range") != "")
 	if q.Archive {
 		a.verb = "archive"
 	}
@@ -66,14 +67,14 @@ func (a *answer) bytes(ctx context.Context) error {
 
 // file streams a file or a part of it.
 func (a *answer) file(ctx context.Context, reading *files.Reading, path paths.Path, q api.BytesQuery, to *sender) error {
-	begin := func() (f *files.File, p part, contentType string, err error) {
+	begin := func() (f *files.File, p asked.Part, contentType string, err error) {
 		defer a.h.LowPriority()()
 		if f, err = reading.Tree.Open(path); err != nil {
 			return nil, p, "", err
 		}
-		p, err = partOf(ctx, f, q, a.r.Header)
+		p, err = asked.PartOf(ctx, f, q, a.r.Header)
 		if err == nil {
-			contentType, err = sniff(f)
+			contentType, err = asked.Sniff(f, f.Size())
 		}
 		if err != nil {
 			f.Close()
@@ -90,11 +91,11 @@ func (a *answer) file(ctx context.Context, reading *files.Reading, path paths.Pa
 	defer f.Close()
 	header := a.Header()
 	header.Set("Content-Type", contentType)
-	header.Set("Content-Disposition", disposition(path.Base()))
+	header.Set("Content-Disposition", asked.Disposition(path.Base()))
 	header.Set("ETag", f.ETag())
 	header.Set("Accept-Ranges", "bytes")
 	header.Set(api.HeaderSize, strconv.FormatInt(f.Size(), 10))
-	code := p.header(header, f.Size())
+	code := p.Header(header, f.Size())
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -107,12 +108,12 @@ func (a *answer) file(ctx context.Context, reading *files.Reading, path paths.Pa
 }
 
 // copy sends a part of a file.
-func (a *answer) copy(ctx context.Context, f *files.File, p part, pace files.Pace, to io.Writer) error {
+func (a *answer) copy(ctx context.Context, f *files.File, p asked.Part, pace files.Pace, to io.Writer) error {
 	buf := a.h.batches.Get().(*[batch]byte)
 	defer a.h.batches.Put(buf)
-	dropped, end := p.offset, p.offset+p.length
+	dropped, end := p.Offset, p.Offset+p.Length
 	defer func() { f.DropBehind(dropped, end) }()
-	for offset := p.offset; offset < end; {
+	for offset := p.Offset; offset < end; {
 		if err := pace.Wait(ctx); err != nil {
 			return err
 		}

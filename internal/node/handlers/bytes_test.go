@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/asked"
 
 	"golang.org/x/sys/unix"
 )
@@ -203,7 +204,7 @@ func TestHostileNames(t *testing.T) {
 		if err != nil || kind != "attachment" || parameters["filename"] != want || len(parameters) != 1 {
 			t.Errorf("%q: %q is %q %q, %v", names[index], answer.Header.Get("Content-Disposition"), kind, parameters, err)
 		}
-		if answer.Header.Get("Content-Type") != typeText || answer.Header.Get("Riage") != "" {
+		if answer.Header.Get("Content-Type") != asked.TypeText || answer.Header.Get("Riage") != "" {
 			t.Errorf("%q breaks the header: %v", names[index], answer.Header)
 		}
 	}
@@ -214,9 +215,9 @@ func TestHostileNames(t *testing.T) {
 
 func TestContentType(t *testing.T) {
 	for content, want := range map[string]string{
-		"": typeText, "text\n": typeText, "\x1b[31mred\x1b[0m\ttab": typeText, "a\x00b": typeBytes, "\xff\xfe": typeBytes, "\x7fELF": typeBytes,
-		"<html><script>": typeText, "%PDF-1.4": typeText, strings.Repeat("x", 511) + "ä": typeText, strings.Repeat("x", 511) + "\xff": typeBytes,
-		strings.Repeat("x", 600) + "\x00": typeText, "cut \xc3": typeBytes,
+		"": asked.TypeText, "text\n": asked.TypeText, "\x1b[31mred\x1b[0m\ttab": asked.TypeText, "a\x00b": asked.TypeBytes, "\xff\xfe": asked.TypeBytes, "\x7fELF": asked.TypeBytes,
+		"<html><script>": asked.TypeText, "%PDF-1.4": asked.TypeText, strings.Repeat("x", 511) + "ä": asked.TypeText, strings.Repeat("x", 511) + "\xff": asked.TypeBytes,
+		strings.Repeat("x", 600) + "\x00": asked.TypeText, "cut \xc3": asked.TypeBytes,
 	} {
 		n := newNode(t)
 		id, dir := n.add(1)

@@ -9,6 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/lib/paths"
+	"github.com/katbox/katbox/internal/model/asked"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/files"
 )
@@ -72,7 +73,5 @@ func errorOf(err error) *api.Error {
 
 // bad returns the answer to a request that is wrong. field is the parameter that is wrong.
 func bad(cause api.CauseReason, field, format string, values ...any) *api.Error {
-	e := api.NewError(api.BadRequest, format, values...)
-	e.Details = &api.Details{Causes: []api.Cause{{Reason: cause, Message: e.Message, Field: field}}}
-	return e
+	return asked.Bad(cause, field, format, values...)
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/asked"
 	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -45,9 +46,9 @@ func (a *answer) keep(ctx context.Context) error {
 
 // remove deletes the volume of the request: now, or after the grace of the daemon.
 func (a *answer) remove(ctx context.Context) error {
-	p := parameters{v: a.r.URL.Query()}
-	released, reason := p.grace("grace"), p.reason("reason")
-	if wrong := p.end(); wrong != nil {
+	p := asked.New(a.r.URL.Query())
+	released, reason := grace(p, "grace"), reasonIn(p, "reason")
+	if wrong := p.End(); wrong != nil {
 		return wrong
 	}
 	if released {
@@ -156,23 +157,23 @@ func badBody(err error) *api.Error {
 }
 
 // grace returns whether a duration of more than 0 is given. How long it is does not matter.
-func (p *parameters) grace(name string) bool {
-	text := p.text(name)
+func grace(p *asked.Parameters, name string) bool {
+	text := p.Text(name)
 	if text == "" {
 		return false
 	}
 	d, err := duration.Parse(text)
 	if err != nil || d < 0 {
-		p.fail(bad(api.BadParameter, name, "%s=%q is not a duration, such as 10m; 0 deletes the volume now", name, text))
+		p.Fail(bad(api.BadParameter, name, "%s=%q is not a duration, such as 10m; 0 deletes the volume now", name, text))
 	}
 	return d > 0
 }
 
-// reason returns a reason that a person gives.
-func (p *parameters) reason(name string) string {
-	text := p.text(name)
+// reasonIn returns a reason that a person gives.
+func reasonIn(p *asked.Parameters, name string) string {
+	text := p.Text(name)
 	if wrong := checkReason(text); wrong != nil {
-		p.fail(wrong)
+		p.Fail(wrong)
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/asked"
 
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/lib/shares"
@@ -17,7 +18,7 @@ import (
 
 // files answers with a page of a directory, or with one entry.
 func (a *answer) files(ctx context.Context) error {
-	q, wrong := parseFilesQuery(a.r.URL.Query())
+	q, wrong := asked.Files(a.r.URL.Query())
 	if wrong != nil {
 		return wrong
 	}

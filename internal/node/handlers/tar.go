@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/katbox/katbox/internal/model/api"
 
 	"github.com/katbox/katbox/internal/lib/paths"
+	"github.com/katbox/katbox/internal/lib/patterns"
+	"github.com/katbox/katbox/internal/model/asked"
 	"github.com/katbox/katbox/internal/model/sealed"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/files"
@@ -25,8 +26,8 @@ import (
 func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths.Path, q api.BytesQuery, to *sender) error {
 	tag := archiveTag(a.record, path, q)
 	header := a.Header()
-	header.Set("Content-Type", typeTar)
-	header.Set("Content-Disposition", disposition(cmp.Or(path.Base(), a.record.PodName, string(a.record.ID))+".tar"))
+	header.Set("Content-Type", asked.TypeTar)
+	header.Set("Content-Disposition", asked.Disposition(cmp.Or(path.Base(), a.record.PodName, string(a.record.ID))+".tar"))
 	header.Set("ETag", tag)
 	header.Set("Accept-Ranges", "bytes")
 	word := a.r.Header.Get(sealed.Header)
@@ -36,7 +37,7 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 		}
 		header.Set(sealed.Header, word)
 	}
-	from, code, err := archiveStart(a.r.Header, tag)
+	from, code, err := asked.TarStart(a.r.Header, tag)
 	if err != nil {
 		return err
 	}
@@ -75,26 +76,12 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 
 // notesOf returns what there is to say about an archive.
 func notesOf(report tarball.Report) sealed.Notes {
-	notes := sealed.Notes{Skipped: report.Skipped, SkippedRefs: refs(report.SkippedNames), Unmatched: report.Unmatched}
+	notes := sealed.Notes{Skipped: report.Skipped, SkippedRefs: asked.Refs(report.SkippedNames), Unmatched: report.Unmatched}
 	if report.Changed > 0 {
 		notes.Fault = fmt.Sprintf("%d files changed while they were read: %s",
-			report.Changed, strings.Join(append(refs(report.ChangedNames), "..."), " "))
+			report.Changed, strings.Join(append(asked.Refs(report.ChangedNames), "..."), " "))
 	}
 	return notes
-}
-
-// archiveStart returns the byte of the archive that a request begins with, and the HTTP code.
-func archiveStart(header http.Header, tag string) (from int64, code int, err error) {
-	if !rangeApplies(header, tag) {
-		return 0, http.StatusOK, nil
-	}
-	text := header.Get("Range")
-	start, last, ok := strings.Cut(strings.TrimPrefix(text, "bytes="), "-")
-	from, parseErr := strconv.ParseInt(start, 10, 64)
-	if !ok || last != "" || parseErr != nil || from < 0 {
-		return 0, 0, outside("the range %q is not possible for an archive, only one such as \"bytes=1000-\"", text)
-	}
-	return from, http.StatusPartialContent, nil
 }
 
 // archiveTag names the contents of an archive in the form that they have since version 2: a retained volume does not change
@@ -140,20 +127,12 @@ func (w *archiveWriter) begin() {
 // archiveError returns the answer to an archive that failed.
 func archiveError(err error) error {
 	switch {
-	case errors.Is(err, tarball.ErrBadPattern):
+	case errors.Is(err, patterns.ErrBad):
 		return bad(api.BadParameter, "exclude", "%v", err)
 	case errors.Is(err, tarball.ErrBadSkip):
-		return outside("%v", err)
+		return asked.Outside("%v", err)
 	case errors.Is(err, tarball.ErrTooLarge):
 		return bad(api.BadParameter, "maxBytes", "%v; leave something out with exclude, or read a directory further down", err)
 	}
 	return err
-}
-
-// refs encodes names, in ASCII.
-func refs(names []string) (encoded []string) {
-	for _, name := range names {
-		encoded = append(encoded, strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
-	}
-	return encoded
 }

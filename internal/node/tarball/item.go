@@ -50,7 +50,7 @@ func (a *archiver) visit(e files.Entry, open func() (*files.File, error), fn fun
 	if err != nil || name == "" {
 		return err
 	}
-	if !a.exclude.match(name, e.Type == files.Directory) {
+	if !a.exclude.Match(name, e.Type == files.Directory) {
 		return fn(&item{Entry: e, name: name, open: open})
 	}
 	if e.Type == files.Directory {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/lib/paths"
+	"github.com/katbox/katbox/internal/lib/patterns"
 	"github.com/katbox/katbox/internal/lib/sparse"
 	"github.com/katbox/katbox/internal/node/files"
 )
@@ -18,9 +19,7 @@ import (
 type Options struct {
 	// Path is a directory or a regular file. The zero Path is the whole volume.
 	Path paths.Path
-	// Exclude are patterns that mean what they do in a .gitignore at the top of the archive, except that a # is no
-	// comment, a space at the end is one, "./x" is "/x", and there are no classes such as [[:alpha:]]. What is in an excluded
-	// directory is excluded.
+	// Exclude are [patterns.Patterns]. What is in an excluded directory is excluded.
 	Exclude []string
 	// MaxBytes, if not 0, bounds the archive.
 	MaxBytes int64
@@ -70,8 +69,6 @@ const maxNames = 8
 var (
 	// ErrTooLarge: the archive would be longer than Options.MaxBytes.
 	ErrTooLarge = errors.New("the archive is larger than allowed")
-	// ErrBadPattern: a pattern of Options.Exclude is malformed.
-	ErrBadPattern = errors.New("not a valid pattern")
 	// ErrBadSkip: the archive has fewer bytes than Options.Skip.
 	ErrBadSkip = errors.New("the archive has fewer bytes than that")
 )
@@ -79,9 +76,9 @@ var (
 // Write writes an archive to w, in pieces of 256 KiB. It ends with an error, and the archive then lacks
 // its end, if ctx ends, if r is lost, and if the archive is too large: then w has got the entries
 // that are not. Before it has read anything it returns the errors of [files.Tree.Walk] and
-// ErrBadPattern. A write that blocks is the caller's to end.
+// [patterns.ErrBad]. A write that blocks is the caller's to end.
 func Write(ctx context.Context, w io.Writer, r *files.Reading, o Options) (Report, error) {
-	exclude, err := newPatterns(o.Exclude)
+	exclude, err := patterns.Parse(o.Exclude)
 	if err != nil {
 		return Report{}, err
 	}
@@ -95,7 +92,7 @@ func Write(ctx context.Context, w io.Writer, r *files.Reading, o Options) (Repor
 	if err == nil {
 		err = a.end()
 	}
-	a.report.Bytes, a.report.Unmatched = a.out.position, exclude.unmatched()
+	a.report.Bytes, a.report.Unmatched = a.out.position, exclude.Unmatched()
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -110,7 +107,7 @@ type archiver struct {
 	Options
 	ctx     context.Context // that of Write, which makes an archiver for itself alone
 	pace    files.Pace
-	exclude patterns
+	exclude patterns.Patterns
 	links   links
 	out     *output
 	// blocks are those of the last header.

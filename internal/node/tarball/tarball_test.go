@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/cli/unpack"
+	"github.com/katbox/katbox/internal/lib/patterns"
 	"github.com/katbox/katbox/internal/node/files"
 	"github.com/katbox/katbox/internal/testing/roottest"
 )
@@ -232,7 +233,7 @@ func TestExcludeAndPath(t *testing.T) {
 		}
 	}
 	_, err := Write(t.Context(), io.Discard, reading(t, dir), Options{Exclude: []string{"[a"}})
-	wantError(t, err, ErrBadPattern)
+	wantError(t, err, patterns.ErrBad)
 }
 
 // What cannot be archived is left out of a directory, and refused by itself.

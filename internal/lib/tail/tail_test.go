@@ -1,4 +1,4 @@
-package files
+package tail
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 func TestTail(t *testing.T) {
-	long := strings.Repeat("x", 3*tailBatch)
+	long := strings.Repeat("x", 3*most)
 	tests := []struct {
 		name, text string
 		lines      int
@@ -31,25 +31,25 @@ func TestTail(t *testing.T) {
 		{"nothing allowed", "a\nb\n", 1, 0, ""},
 		{"a line over several batches", "a\n" + long + "\n", 1, 1 << 20, long + "\n"},
 		{"two of them", "a\n" + long + "\n" + long, 2, 4 << 20, long + "\n" + long},
-		{"a newline at the edge of a batch", "a\n" + long[:tailBatch], 1, 4 << 20, long[:tailBatch]},
-		{"a newline behind the edge", "a\n" + long[:tailBatch-1] + "\n", 1, 4 << 20, long[:tailBatch-1] + "\n"},
+		{"a newline at the edge of a batch", "a\n" + long[:most], 1, 4 << 20, long[:most]},
+		{"a newline behind the edge", "a\n" + long[:most-1] + "\n", 1, 4 << 20, long[:most-1] + "\n"},
 		{"holes", "a\n" + strings.Repeat("\x00", 1000), 1, 4 << 20, strings.Repeat("\x00", 1000)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &counting{Reader: strings.NewReader(tt.text)}
-			offset, err := tail(t.Context(), r, int64(len(tt.text)), tt.lines, tt.atMost)
+			offset, err := Offset(t.Context(), r, int64(len(tt.text)), tt.lines, tt.atMost)
 			if err != nil || tt.text[offset:] != tt.want {
 				t.Errorf("from %d: %d bytes, %v; want %d", offset, len(tt.text)-int(offset), err, len(tt.want))
 			}
-			if r.read > tt.atMost || r.most > tailBatch {
-				t.Errorf("%d bytes were read, %d at once", r.read, r.most)
+			if r.read > tt.atMost || r.largest > most {
+				t.Errorf("%d bytes were read, %d at once", r.read, r.largest)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tail(ctx, strings.NewReader("a\n"), 2, 1, 100); !errors.Is(err, context.Canceled) {
+	if _, err := Offset(ctx, strings.NewReader("a\n"), 2, 1, 100); !errors.Is(err, context.Canceled) {
 		t.Errorf("after cancel: %v", err)
 	}
 }
@@ -64,7 +64,7 @@ func TestTailAsLines(t *testing.T) {
 		}
 		for lines := range 5 {
 			want := strings.Join(all[max(0, len(all)-lines):], "")
-			offset, err := tail(t.Context(), strings.NewReader(text), int64(len(text)), lines, 100)
+			offset, err := Offset(t.Context(), strings.NewReader(text), int64(len(text)), lines, 100)
 			if err != nil || text[offset:] != want {
 				t.Fatalf("the last %d lines of %q: %q, %v; want %q", lines, text, text[offset:], err, want)
 			}
@@ -75,12 +75,12 @@ func TestTailAsLines(t *testing.T) {
 // counting counts the bytes that are read.
 type counting struct {
 	*strings.Reader
-	read, most int64
+	read, largest int64
 }
 
 func (c *counting) ReadAt(b []byte, offset int64) (int, error) {
 	c.read += int64(len(b))
-	c.most = max(c.most, int64(len(b)))
+	c.largest = max(c.largest, int64(len(b)))
 	return c.Reader.ReadAt(b, offset)
 }
 

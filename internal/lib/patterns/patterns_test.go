@@ -1,4 +1,4 @@
-package tarball
+package patterns
 
 import (
 	"fmt"
@@ -82,7 +82,7 @@ func git(t *testing.T, dir string, args ...string) []string {
 // kept returns the files that patterns leave.
 func kept(t *testing.T, top string, texts []string) (names []string) {
 	t.Helper()
-	p, err := newPatterns(texts)
+	p, err := Parse(texts)
 	must(t, err)
 	must(t, filepath.WalkDir(top, func(path string, d os.DirEntry, err error) error {
 		name, _ := filepath.Rel(top, path)
@@ -91,7 +91,7 @@ func kept(t *testing.T, top string, texts []string) (names []string) {
 			return err
 		case name == ".git":
 			return filepath.SkipDir
-		case p.match(name, d.IsDir()):
+		case p.Match(name, d.IsDir()):
 			if d.IsDir() {
 				return filepath.SkipDir
 			}
@@ -106,10 +106,10 @@ func kept(t *testing.T, top string, texts []string) (names []string) {
 
 // TestPatternsOfAShell: a path as a shell completes it is that path.
 func TestPatternsOfAShell(t *testing.T) {
-	p, err := newPatterns([]string{"./x", "./a/"})
+	p, err := Parse([]string{"./x", "./a/"})
 	must(t, err)
 	for name, want := range map[string]bool{"x": true, "b/x": false, "a": true, "b/a": false} {
-		if got := p.match(name, true); got != want {
+		if got := p.Match(name, true); got != want {
 			t.Errorf("%s: %t, want %t", name, got, want)
 		}
 	}
@@ -118,16 +118,23 @@ func TestPatternsOfAShell(t *testing.T) {
 // TestBadPatterns are refused; what has matched nothing is known.
 func TestBadPatterns(t *testing.T) {
 	for _, text := range []string{"[", "a[", `a\`, "[[:alpha:]]", "x/["} {
-		if _, err := newPatterns([]string{text}); err == nil {
+		if _, err := Parse([]string{text}); err == nil {
 			t.Errorf("%q: no error", text)
 		}
 	}
-	p, err := newPatterns([]string{"y", "x", "d/", "!z"})
+	p, err := Parse([]string{"y", "x", "d/", "!z"})
 	must(t, err)
 	for _, name := range []string{"x", "d"} {
-		p.match(name, false)
+		p.Match(name, false)
 	}
-	if got := fmt.Sprint(p.unmatched()); got != "[0 2 3]" {
+	if got := fmt.Sprint(p.Unmatched()); got != "[0 2 3]" {
 		t.Errorf("%s", got)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package handlers
+package asked
 
 import (
 	"errors"
@@ -7,29 +7,28 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/katbox/katbox/internal/node/files"
 )
 
+// The types of what is sent.
 const (
-	typeText  = "text/plain; charset=utf-8"
-	typeBytes = "application/octet-stream"
-	typeTar   = "application/x-tar"
+	TypeText  = "text/plain; charset=utf-8"
+	TypeBytes = "application/octet-stream"
+	TypeTar   = "application/x-tar"
 	// sniffed is how many bytes of a file tell whether it is text.
 	sniffed = 512
 )
 
-// sniff returns the type of a file: text, or bytes. It never guesses anything that a browser would
+// Sniff returns the type of a file of size bytes: text, or bytes. It never guesses anything that a browser would
 // show as a document.
-func sniff(f *files.File) (string, error) {
-	buf := make([]byte, min(sniffed, f.Size()))
+func Sniff(f io.ReaderAt, size int64) (string, error) {
+	buf := make([]byte, min(sniffed, size))
 	if _, err := f.ReadAt(buf, 0); err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
-	if isText(buf, int64(len(buf)) < f.Size()) {
-		return typeText, nil
+	if isText(buf, int64(len(buf)) < size) {
+		return TypeText, nil
 	}
-	return typeBytes, nil
+	return TypeBytes, nil
 }
 
 // isText reports whether b is text in UTF-8. cut says that its last character may be cut off.
@@ -48,9 +47,9 @@ func isText(b []byte, cut bool) bool {
 	return true
 }
 
-// disposition returns a Content-Disposition that saves a file under a name, which may have any
+// Disposition returns a Content-Disposition that saves a file under a name, which may have any
 // bytes: once in ASCII, and once in UTF-8, encoded as RFC 8187 says.
-func disposition(name string) string {
+func Disposition(name string) string {
 	name = strings.ToValidUTF8(name, "\ufffd")
 	if name == "" {
 		name = "volume"

@@ -1,14 +1,20 @@
-package tarball
+// Package patterns knows what a .gitignore says, for the names in an archive.
+package patterns
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// patterns are those of Options.Exclude, with the meaning that they have in a .gitignore at the top of the archive.
-type patterns []pattern
+// ErrBad: a pattern is malformed.
+var ErrBad = errors.New("not a valid pattern")
+
+// Patterns exclude names. They mean what they do in a .gitignore at the top of the archive, except that a # is no comment, a space
+// at the end is one, "./x" is "/x", and there are no classes such as [[:alpha:]]. They are for one goroutine.
+type Patterns []pattern
 
 // pattern is one of them.
 type pattern struct {
@@ -19,8 +25,9 @@ type pattern struct {
 	matched              bool
 }
 
-func newPatterns(texts []string) (patterns, error) {
-	var all patterns
+// Parse returns the patterns with these texts. The error wraps [ErrBad].
+func Parse(texts []string) (Patterns, error) {
+	var all Patterns
 	for _, text := range texts {
 		p, err := newPattern(text)
 		if err != nil {
@@ -47,15 +54,16 @@ func newPattern(text string) (p pattern, err error) {
 	// Neither git nor a shell's glob has alternatives in a name that are not the shell's own. Classes are git's alone.
 	p.glob = braces.Replace(glob)
 	if !doublestar.ValidatePattern(p.glob) || strings.Contains(glob, "[[:") {
-		return pattern{}, ErrBadPattern
+		return pattern{}, ErrBad
 	}
 	return p, nil
 }
 
 var braces = strings.NewReplacer(`\\`, `\\`, `\{`, `\{`, `\}`, `\}`, `{`, `\{`, `}`, `\}`)
 
-// match reports whether an entry is excluded: the last pattern that matches says that.
-func (p patterns) match(name string, directory bool) (excluded bool) {
+// Match reports whether an entry is excluded: the last pattern that matches says that. What is in an excluded directory is
+// excluded too, which the caller knows.
+func (p Patterns) Match(name string, directory bool) (excluded bool) {
 	for i := range p {
 		if p[i].directories && !directory {
 			continue
@@ -67,8 +75,8 @@ func (p patterns) match(name string, directory bool) (excluded bool) {
 	return excluded
 }
 
-// unmatched are the places of those that have matched nothing.
-func (p patterns) unmatched() (places []int) {
+// Unmatched are the places of those that have matched nothing.
+func (p Patterns) Unmatched() (places []int) {
 	for i := range p {
 		if !p[i].matched {
 			places = append(places, i)
