@@ -50,6 +50,8 @@ func (c *connection) forGateway(w http.ResponseWriter, r *http.Request) {
 		c.only(http.MethodPost, w, r, c.owners)
 	case path == api.OutcomesPath && c.u.cfg.Outcomes != nil:
 		c.only(http.MethodPost, w, r, c.outcomes)
+	case path == api.UploadsPath && c.u.cfg.Uploads != nil:
+		c.only(http.MethodPost, w, r, c.uploads)
 	case path == api.VolumesPath, path == api.GonePath, strings.HasPrefix(path, api.VolumesPath+"/"):
 		c.u.cfg.Handler.ServeHTTP(w, r)
 	default:
@@ -148,6 +150,9 @@ func readAnswers(body io.Reader) ([]owned, error) {
 		owner, err3 := item.Owner.Parse()
 		if err := errors.Join(err, err2, err3); err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		if owner.Verdict == volume.Confirmed {
+			owner.Seal = item.Seal
 		}
 		answers = append(answers, owned{id, pod, owner})
 	}

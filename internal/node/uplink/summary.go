@@ -32,8 +32,13 @@ func (c *connection) summary(w http.ResponseWriter, r *http.Request) {
 	s := newSummary(c, w)
 	s.asks = c.u.asks.open(c.gateway)
 	defer c.u.asks.close(s.asks)
+	s.uploads = c.u.cfg.Uploads.open(c.gateway)
+	defer c.u.cfg.Uploads.close(s.uploads)
 	// The answers could not come on this connection any more.
-	defer context.AfterFunc(c.leaveContext, func() { c.u.asks.close(s.asks) })()
+	defer context.AfterFunc(c.leaveContext, func() {
+		c.u.asks.close(s.asks)
+		c.u.cfg.Uploads.close(s.uploads)
+	})()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set(api.HeaderNode, c.u.cfg.Node)
 	c.askedOnce.Do(func() { close(c.asked) })
@@ -54,11 +59,15 @@ func (c *connection) replaceSummary(cancel context.CancelFunc) {
 type summary struct {
 	u       *Uplink
 	asks    *listener
+	uploads *listener
 	out     *json.Encoder
 	control *http.ResponseController
 	// told are the holdings as the gateway knows them; full says that it knows them.
 	told map[holdingKey]volume.Holding
 	full bool
+	// archive is what the gateway knows of what waits to be archived; nil if it knows nothing. archiveTold is when it was told.
+	archive     *api.ArchiveWaiting
+	archiveTold time.Time
 	// wrote is when the last line was sent.
 	wrote time.Time
 }
@@ -113,6 +122,9 @@ func (s *summary) run(ctx context.Context) {
 		case <-s.asks.ready:
 			// Others follow soon: pods come in crowds.
 			ok = retry.Pause(ctx, s.u.pace.gather) == nil && s.tellAsks()
+		case <-s.uploads.ready:
+			words := s.u.cfg.Uploads.take(s.uploads)
+			ok = len(words) == 0 || s.write(api.Summary{Uploads: words})
 		}
 	}
 }
@@ -133,12 +145,15 @@ func (s *summary) tellHoldings(ctx context.Context) bool {
 		s.u.cfg.Log.V(1).Info("the gateway is not told what is retained, trying again", logkeys.Cause, err.Error())
 		return s.signOfLife()
 	}
-	changes := s.changes(all)
-	if s.full && len(changes) == 0 {
+	changes, waiting := s.changes(all), s.waiting()
+	if s.full && len(changes) == 0 && waiting == nil {
 		return s.signOfLife()
 	}
 	for first := true; first || len(changes) > 0; first = false {
 		line := api.Summary{Full: !s.full}
+		if first {
+			line.Archive = waiting
+		}
 		for _, h := range changes[:min(len(changes), mostHoldingsInLine)] {
 			line.Holdings = append(line.Holdings, holding(h))
 		}
@@ -148,6 +163,21 @@ func (s *summary) tellHoldings(ctx context.Context) bool {
 		s.full = true
 	}
 	return true
+}
+
+// waiting returns what waits to be archived, if the gateway does not know that, and notes that it does from now on. The bytes
+// alone change all the time, and are told less often.
+func (s *summary) waiting() *api.ArchiveWaiting {
+	if s.u.cfg.Archive == nil {
+		return nil
+	}
+	is := s.u.cfg.Archive()
+	if was := s.archive; was != nil && was.Volumes == is.Volumes && was.Oldest.Equal(is.Oldest) && was.Newest.Equal(is.Newest) &&
+		(was.Bytes == is.Bytes || time.Since(s.archiveTold) < s.u.pace.quiet) {
+		return nil
+	}
+	s.archive, s.archiveTold = &is, time.Now()
+	return &is
 }
 
 func (s *summary) signOfLife() bool {

@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lib/retry"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/local"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/metrics"
@@ -55,7 +56,11 @@ type Config struct {
 	Outcomes Outcomes
 	Driver   string
 	Ends     bool
-	Metrics  *metrics.Metrics
+	// Uploads are the asks of the archive, Archive returns what waits for it, and does not block. Both are nil where nothing
+	// is archived.
+	Uploads *Uploads
+	Archive func() api.ArchiveWaiting
+	Metrics *metrics.Metrics
 	// Log may be zero.
 	Log logr.Logger
 }
