@@ -8,8 +8,8 @@ import (
 
 // NextToArchive asks what waits to be archived. Front -> supervisor.
 type NextToArchive struct {
-	// Not are volumes that do not count.
-	Not map[volume.ID]struct{}
+	// Not are volumes that do not count, Later those that count, and are not next.
+	Not, Later map[volume.ID]struct{}
 	Reply[volume.Waiting]
 }
 

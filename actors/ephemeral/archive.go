@@ -11,10 +11,10 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// ToArchive returns which retained volume is archived next, and what waits for that; the volumes of not do not count. The caller
-// does not change not any more.
-func (n *Node) ToArchive(ctx context.Context, not map[volume.ID]struct{}) (volume.Waiting, error) {
-	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.NextToArchive{Not: not})
+// ToArchive returns which retained volume is archived next, and what waits for that. The volumes of not do not count; those of
+// later count, and are not next. The caller does not change either any more.
+func (n *Node) ToArchive(ctx context.Context, not, later map[volume.ID]struct{}) (volume.Waiting, error) {
+	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.NextToArchive{Not: not, Later: later})
 }
 
 // ReadToArchive is [Node.Read] for the archive. Once it has a copy of what was read, archived records until when; it returns
@@ -40,7 +40,7 @@ func (v *volumes) tellToArchive() {
 
 func (v *volumes) nextToArchive(m *messages.NextToArchive) {
 	v.tell()
-	m.Send(v.index.ToArchive(time.Now(), m.Not), nil)
+	m.Send(v.index.ToArchive(time.Now(), m.Not, m.Later), nil)
 }
 
 // archived refuses what was not read to its end.

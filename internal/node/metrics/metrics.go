@@ -47,6 +47,7 @@ type Metrics struct {
 	reserved        prometheus.Gauge
 	records         records
 	logs            logs
+	archive         archive
 	logLinesDropped prometheus.Counter
 }
 
@@ -56,7 +57,7 @@ func New(version, revision string) *Metrics {
 	m := &Metrics{
 		registry: r, volumes: newVolumes(r), disk: newDisk(r), quotas: newQuotas(r), reads: newReads(r), gateways: newGateways(r),
 		controllers:    newControllers(r),
-		outcomeSources: newOutcomeSources(r), arrays: newArrays(r), locals: newLocals(r), logs: newLogs(r),
+		outcomeSources: newOutcomeSources(r), arrays: newArrays(r), locals: newLocals(r), logs: newLogs(r), archive: newArchive(r),
 		calls: histogramVec(r, "csi_operation_duration_seconds", "Duration of CSI calls, by method and gRPC code.",
 			callBuckets, "method", "code"),
 		inFlight: gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),

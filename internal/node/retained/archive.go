@@ -60,9 +60,9 @@ func archivingOf(r *volume.Record) *archiving {
 	return &archiving{seal: r.Owner.Seal, rank: r.ArchiveRank(), after: r.ArchiveAfter()}
 }
 
-// ToArchive returns what waits to be archived at the given time, without the volumes of not. Failures are next, and among equals
-// the newest.
-func (x *Index) ToArchive(now time.Time, not map[volume.ID]struct{}) volume.Waiting {
+// ToArchive returns what waits to be archived at the given time, without the volumes of not; those of later are not next.
+// Failures are, and among equals the newest.
+func (x *Index) ToArchive(now time.Time, not, later map[volume.ID]struct{}) volume.Waiting {
 	var (
 		w              volume.Waiting
 		next           *entry
@@ -70,10 +70,8 @@ func (x *Index) ToArchive(now time.Time, not map[volume.ID]struct{}) volume.Wait
 		at             = x.clock.since(now)
 	)
 	for _, e := range x.toArchive.entries {
-		if len(not) > 0 {
-			if _, skipped := not[e.volumeID()]; skipped {
-				continue
-			}
+		if in(not, e) {
+			continue
 		}
 		w.Volumes++
 		w.Bytes += e.size().Bytes
@@ -83,10 +81,11 @@ func (x *Index) ToArchive(now time.Time, not map[volume.ID]struct{}) volume.Wait
 		if newest == nil || before(newest, e) {
 			newest = e
 		}
-		switch later := time.Duration(after(e.since, e.rare.archive.after) - at); {
-		case later > 0:
-			if w.Later == 0 || later < w.Later {
-				w.Later = later
+		switch wait := time.Duration(after(e.since, e.rare.archive.after) - at); {
+		case in(later, e):
+		case wait > 0:
+			if w.Later == 0 || wait < w.Later {
+				w.Later = wait
 			}
 		case next == nil || e.archivedBefore(next):
 			next = e
@@ -99,6 +98,15 @@ func (x *Index) ToArchive(now time.Time, not map[volume.ID]struct{}) volume.Wait
 		w.Next = next.volumeID()
 	}
 	return w
+}
+
+// in looks for an entry in a set that is empty most of the time: its ID has to be made.
+func in(set map[volume.ID]struct{}, e *entry) bool {
+	if len(set) == 0 {
+		return false
+	}
+	_, there := set[e.volumeID()]
+	return there
 }
 
 // ArchiveChanges returns another number than before if a volume that is to be archived has joined the lists, or has changed.

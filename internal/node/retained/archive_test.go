@@ -44,12 +44,12 @@ func TestArchiveOrder(t *testing.T) {
 		x.Put(r)
 	}
 	now, not, got := epoch.Add(9*time.Minute+30*time.Second), map[volume.ID]struct{}{}, []volume.ID(nil)
-	w := x.ToArchive(now, nil)
+	w := x.ToArchive(now, nil, nil)
 	if w.Volumes != 6 || !w.Oldest.Equal(epoch) || !w.Newest.Equal(epoch.Add(9*time.Minute)) || w.Later != 30*time.Second {
 		t.Errorf("%+v", w)
 	}
 	for {
-		w := x.ToArchive(now, not)
+		w := x.ToArchive(now, nil, not)
 		if w.Next == "" && w.Later > 0 {
 			now = now.Add(w.Later)
 			continue
@@ -59,6 +59,12 @@ func TestArchiveOrder(t *testing.T) {
 		}
 		got = append(got, w.Next)
 		not[w.Next] = struct{}{}
+	}
+	if w := x.ToArchive(now, nil, not); w.Volumes != 6 {
+		t.Errorf("%+v, and all count that are tried again later", w)
+	}
+	if w := x.ToArchive(now, not, nil); w.Volumes != 0 || w.Next != "" {
+		t.Errorf("%+v, want nothing", w)
 	}
 	if want := []volume.ID{
 		"failed", "failed long ago", "stopped", "unknown, always", "succeeded, always", "unknown",
@@ -106,7 +112,7 @@ func TestToArchiveAgainstAll(t *testing.T) {
 					}
 				}
 			}
-			w := x.ToArchive(now, nil)
+			w := x.ToArchive(now, nil, nil)
 			if w.Volumes != waiting || (w.Next != "") != (len(want) > 0) {
 				t.Fatalf("seed %d: %+v, want %d of which %d may be next", seed, w, waiting, len(want))
 			}

@@ -1,0 +1,257 @@
+package archiver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
+)
+
+const (
+	// burst is how many bytes are read at once before the rate counts.
+	burst = 1 << 20
+	// mostGivenUp bounds how many volumes are left out for good. Beyond that all of them are tried once more.
+	mostGivenUp = 10_000
+	// forgetAfter is how long after its time a volume that failed is remembered: it may be gone.
+	forgetAfter = time.Hour
+)
+
+// Archiver copies volumes to the archive. Its methods may be called from several goroutines.
+type Archiver struct {
+	cfg    Config
+	pace   pace
+	limit  *rate.Limiter
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	// done is closed when no volume is copied any more.
+	done chan struct{}
+	// news has a value when what waits may have changed, next when the one that copies is to look again.
+	news, next chan struct{}
+	// draining: the daemon stops, and only failures are still archived.
+	draining atomic.Bool
+	waiting  atomic.Pointer[volume.Waiting]
+
+	mu sync.Mutex
+	// givenUp are the volumes that are left out for good, later those that are tried again.
+	givenUp map[volume.ID]struct{}
+	later   map[volume.ID]another
+	// failing is the reason that was logged last; empty once a volume was archived.
+	failing string
+}
+
+// another is another try of a volume.
+type another struct {
+	at    time.Time
+	tries int
+}
+
+// Start begins to archive.
+func Start(cfg Config) (*Archiver, error) { return start(cfg, usualPace) }
+
+func start(cfg Config, times pace) (*Archiver, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	limit := rate.Inf
+	if cfg.Rate > 0 {
+		limit = rate.Limit(cfg.Rate)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &Archiver{
+		cfg: cfg, pace: times, limit: rate.NewLimiter(limit, burst), cancel: cancel, done: make(chan struct{}),
+		news: make(chan struct{}, 1), next: make(chan struct{}, 1),
+		givenUp: map[volume.ID]struct{}{}, later: map[volume.ID]another{},
+	}
+	// Before anyone asks: a gateway that hears that nothing waits lets the node go.
+	if _, err := a.look(ctx); err != nil {
+		cancel()
+		return nil, fmt.Errorf("which volumes wait to be archived: %w", err)
+	}
+	a.tasks.Go(func() {
+		defer close(a.done)
+		a.run(ctx)
+	})
+	a.tasks.Go(func() { a.watch(ctx) })
+	return a, nil
+}
+
+// Wake says that what waits may have changed. It never blocks. On a nil Archiver it does nothing.
+func (a *Archiver) Wake() {
+	if a != nil {
+		signal(a.news)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Waiting returns what waited when that was last looked at, in the words of the API. It never blocks.
+func (a *Archiver) Waiting() api.ArchiveWaiting {
+	w := a.waiting.Load()
+	return api.ArchiveWaiting{Volumes: w.Volumes, Bytes: w.Bytes, Oldest: w.Oldest, Newest: w.Newest}
+}
+
+// Stop goes on with failures as long as ctx allows and none fails to be archived, as fast as it can; then it ends what runs.
+func (a *Archiver) Stop(ctx context.Context) {
+	a.draining.Store(true)
+	a.limit.SetLimit(rate.Inf)
+	signal(a.next)
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+	}
+	a.cancel()
+	a.tasks.Wait()
+}
+
+// watch looks at what waits when there is news, and now and then.
+func (a *Archiver) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait, cancel := context.WithTimeout(ctx, a.pace.look)
+		select {
+		case <-a.news:
+		case <-wait.Done():
+		}
+		cancel()
+		if _, err := a.look(ctx); err != nil && ctx.Err() == nil {
+			a.cfg.Log.V(1).Info("what waits to be archived is not known, trying again", logkeys.Cause, err.Error())
+		}
+		signal(a.next)
+		// Pods end in crowds, and each look goes through all that waits.
+		_ = retry.Pause(ctx, a.pace.gather)
+	}
+}
+
+// look asks what waits, and tells the metrics.
+func (a *Archiver) look(ctx context.Context) (volume.Waiting, error) {
+	not, later := a.leftOut()
+	limited, cancel := context.WithTimeout(ctx, a.pace.look)
+	defer cancel()
+	w, err := a.cfg.Volumes.ToArchive(limited, not, later)
+	if err != nil {
+		return w, err
+	}
+	a.waiting.Store(&w)
+	a.cfg.Metrics.ArchiveWaiting(w)
+	return w, nil
+}
+
+// leftOut returns the volumes that are left out, for good and for now.
+func (a *Archiver) leftOut() (not, later map[volume.ID]struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	later = map[volume.ID]struct{}{}
+	for id, of := range a.later {
+		switch {
+		case of.at.After(now):
+			later[id] = struct{}{}
+		case now.Sub(of.at) > forgetAfter:
+			delete(a.later, id)
+		}
+	}
+	return maps.Clone(a.givenUp), later
+}
+
+// run copies one volume after the other until ctx ends, or all is done that is to be done before the daemon ends.
+func (a *Archiver) run(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		w, err := a.look(ctx)
+		if err != nil || w.Next == "" {
+			if a.draining.Load() {
+				return
+			}
+			a.wait(ctx, w)
+			continue
+		}
+		record, err := a.copy(ctx, w.Next)
+		if ctx.Err() != nil {
+			return
+		}
+		if failures = a.ended(record, err, failures); failures == 0 {
+			continue
+		}
+		if a.draining.Load() || retry.Pause(ctx, a.pace.all.After(failures)) != nil {
+			return
+		}
+	}
+}
+
+// wait waits until there may be a volume that is next.
+func (a *Archiver) wait(ctx context.Context, w volume.Waiting) {
+	longest := a.pace.look
+	if w.Later > 0 {
+		longest = min(longest, w.Later)
+	}
+	a.mu.Lock()
+	for _, of := range a.later {
+		if left := time.Until(of.at); left > 0 {
+			longest = min(longest, left)
+		}
+	}
+	a.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	select {
+	case <-a.next:
+	case <-limited.Done():
+	}
+}
+
+// ended notes how the copy of a volume has ended. It returns how many have failed in a row for a reason that concerns all.
+func (a *Archiver) ended(r volume.Record, err error, failures int) int {
+	if err == nil {
+		a.again(r)
+		return 0
+	}
+	f := failureOf(err)
+	if f == nil {
+		return 0 // it is gone, or published again
+	}
+	a.cfg.Metrics.ArchiveFailed(f.reason)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if f.forGood {
+		a.cfg.Log.Info("a volume is not archived; its files stay on the node until its lifespan is over",
+			logkeys.About(r, "reason", f.reason, logkeys.Cause, volume.OneLine(f))...)
+		delete(a.later, r.ID)
+		if len(a.givenUp) >= mostGivenUp {
+			clear(a.givenUp)
+		}
+		a.givenUp[r.ID] = struct{}{}
+		return 0
+	}
+	tries := a.later[r.ID].tries + 1
+	a.later[r.ID] = another{time.Now().Add(a.pace.volume.After(tries)), tries}
+	if a.failing != f.reason {
+		a.failing = f.reason
+		a.cfg.Log.Error(f, "a volume is not archived yet, trying again until it is; others for the same reason are not logged",
+			logkeys.About(r, "reason", f.reason)...)
+	}
+	return failures + 1
+}
+
+// again notes that a volume was archived.
+func (a *Archiver) again(r volume.Record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.later, r.ID)
+	if a.failing != "" {
+		a.failing = ""
+		a.cfg.Log.Info("volumes are archived again")
+	}
+}
