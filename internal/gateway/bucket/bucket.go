@@ -1,0 +1,264 @@
+package bucket
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrNotFound: there is no such object.
+	ErrNotFound = errors.New("there is no such object")
+	// ErrAway: the store does not answer, cannot, or does not accept the credentials.
+	ErrAway = errors.New("the bucket cannot be reached")
+	// ErrDenied is an ErrAway too: the store refuses the credentials, or what they may do.
+	ErrDenied = errors.New("the store refuses the credentials")
+)
+
+const (
+	// mostConnections bounds connections to the store, and mostHeader the headers of an answer.
+	mostConnections = 64
+	mostHeader      = 64 << 10
+	// mostError bounds how much of an error is read.
+	mostError = 16 << 10
+	// dialLimit and answerLimit bound the time until there is a connection, and until an answer begins.
+	dialLimit   = 5 * time.Second
+	answerLimit = 30 * time.Second
+	idleLimit   = 90 * time.Second
+)
+
+// Config says where the bucket is.
+type Config struct {
+	// Endpoint is the URL of the store: https://minio.example.com. Without a scheme it is https; empty is AWS's for the region.
+	Endpoint string
+	// Region is a part of signatures.
+	Region string
+	// Bucket is its name.
+	Bucket string
+	// Credentials is the directory with the files of the credentials.
+	Credentials string
+	// CA is a file with certificates that sign the store's, beside those of the system; it may be empty.
+	CA string
+}
+
+// Bucket is a bucket. Its methods may be called from several goroutines.
+type Bucket struct {
+	base   *url.URL
+	region string
+	keys   *keyring
+	http   http.Client
+	now    func() time.Time
+}
+
+// amazon is where a bucket is a part of the host's name. Elsewhere it is the first element of the path: all stores know that.
+const amazon = ".amazonaws.com"
+
+var (
+	validBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	validRegion = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+)
+
+// New returns a bucket. It asks the store nothing, so one that is away is none.
+func New(c Config) (*Bucket, error) {
+	switch {
+	case !validBucket.MatchString(c.Bucket):
+		return nil, fmt.Errorf("%q is not the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens", c.Bucket)
+	case !validRegion.MatchString(c.Region):
+		return nil, fmt.Errorf("%q is not a region: lower-case letters, digits and hyphens", c.Region)
+	case c.Credentials == "":
+		return nil, errors.New("the directory with the credentials of the bucket is missing")
+	}
+	base, err := parseEndpoint(cmp.Or(c.Endpoint, "s3."+c.Region+amazon))
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(base.Host, amazon) && !strings.Contains(c.Bucket, ".") {
+		base.Host = c.Bucket + "." + base.Host
+		base.Path = "/"
+	} else {
+		base.Path = "/" + c.Bucket + "/"
+	}
+	transport, err := newTransport(c.CA)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bucket{base: base, region: c.Region, keys: &keyring{dir: c.Credentials}, now: time.Now, http: http.Client{
+		Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if _, err := b.keys.get(b.now()); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func parseEndpoint(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	at, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%q is not the URL of a store: %w", text, err)
+	case at.Scheme != "https" && at.Scheme != "http", at.Host == "", strings.Trim(at.Path, "/") != "", at.RawQuery != "", at.User != nil:
+		return nil, fmt.Errorf("%q is not the URL of a store: it is a scheme and a host, such as https://s3.eu-central-1.amazonaws.com", text)
+	}
+	return &url.URL{Scheme: at.Scheme, Host: at.Host}, nil
+}
+
+// newTransport returns how the store is reached: through the proxy that the environment names, if any.
+func newTransport(ca string) (*http.Transport, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		text, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("read the CA of the bucket: %w", err)
+		}
+		if config.RootCAs, err = x509.SystemCertPool(); err != nil {
+			config.RootCAs = x509.NewCertPool()
+		}
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("the CA of the bucket: there is no certificate in %s", ca)
+		}
+	}
+	dialer := &net.Dialer{Timeout: dialLimit}
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: config, TLSHandshakeTimeout: dialLimit,
+		ResponseHeaderTimeout: answerLimit, IdleConnTimeout: idleLimit, MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections / 2,
+		MaxResponseHeaderBytes: mostHeader, DisableCompression: true,
+	}, nil
+}
+
+// Close closes the connections that no request uses.
+func (b *Bucket) Close() { b.http.CloseIdleConnections() }
+
+// at returns the URL of an object; of the bucket itself if key is empty.
+func (b *Bucket) at(key string) *url.URL {
+	to := *b.base
+	to.Path += key
+	return &to
+}
+
+// Head returns what the store says of an object.
+func (b *Bucket) Head(ctx context.Context, key string) (Object, error) {
+	answer, err := b.ask(ctx, http.MethodHead, b.at(key), nil)
+	if err != nil {
+		return Object{}, fmt.Errorf("look at %s: %w", named(key), err)
+	}
+	answer.Body.Close()
+	modified, err := http.ParseTime(answer.Header.Get("Last-Modified"))
+	if err != nil || answer.ContentLength < 0 {
+		return Object{}, fmt.Errorf("look at %s: %w: it does not say how long it is, or since when it is there", named(key), ErrAway)
+	}
+	return Object{key, answer.ContentLength, modified}, nil
+}
+
+// Get returns the first most bytes of an object, or all of it if it is shorter. The caller closes it.
+func (b *Bucket) Get(ctx context.Context, key string, most int64) (io.ReadCloser, error) {
+	header := http.Header{"Range": {fmt.Sprintf("bytes=0-%d", most-1)}}
+	answer, err := b.ask(ctx, http.MethodGet, b.at(key), header)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", named(key), err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(answer.Body, most), answer.Body}, nil
+}
+
+// Delete deletes an object. One that is not there is no error.
+func (b *Bucket) Delete(ctx context.Context, key string) error {
+	answer, err := b.ask(ctx, http.MethodDelete, b.at(key), nil)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", named(key), err)
+	}
+	return answer.Body.Close()
+}
+
+// ask sends a request without a body. The caller closes the body of an answer without an error.
+func (b *Bucket) ask(ctx context.Context, method string, to *url.URL, header http.Header) (*http.Response, error) {
+	keys, err := b.keys.get(b.now())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, to.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	signer{keys, b.region}.authorize(request, b.now())
+	answer, err := b.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAway, withoutURL(err))
+	}
+	if answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, refusal(answer)
+}
+
+// withoutURL returns the error of a request without its URL, which may be signed.
+func withoutURL(err error) error {
+	if about := (*url.Error)(nil); errors.As(err, &about) {
+		return about.Err
+	}
+	return err
+}
+
+// refusal returns the error of an answer that is one.
+func refusal(answer *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, mostError))
+	var said struct {
+		Code, Message string
+	}
+	_ = xml.Unmarshal(text, &said) // the status says enough where it is none
+	why := strings.TrimSpace(answer.Status + " " + oneLine(said.Code) + " " + oneLine(said.Message))
+	switch {
+	case answer.StatusCode == http.StatusNotFound && said.Code != "NoSuchBucket":
+		return ErrNotFound
+	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("%w: %w: %s", ErrAway, ErrDenied, why)
+	}
+	return fmt.Errorf("%w: %s", ErrAway, why)
+}
+
+// mostNamed bounds how much of a key a message shows: its end tells objects apart.
+const mostNamed = 120
+
+func named(key string) string {
+	if len(key) > mostNamed {
+		key = "..." + key[len(key)-mostNamed:]
+	}
+	return oneLine(key)
+}
+
+// mostWhy bounds how much of a text of the store is shown.
+const mostWhy = 200
+
+// oneLine returns a text of the store as it may stand in a log.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
+		}
+		return r
+	}, text)
+	return text[:min(len(text), mostWhy)]
+}
