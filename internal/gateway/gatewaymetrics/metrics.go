@@ -79,6 +79,7 @@ type Metrics struct {
 	requests        *prometheus.CounterVec
 	certificateEnd  *prometheus.GaugeVec
 	logLinesDropped prometheus.Counter
+	archive         archive
 }
 
 // New returns the metrics of a gateway of the given version and revision, each with its first value.
@@ -125,6 +126,7 @@ func New(version, revision string) *Metrics {
 			"When a certificate ends, in seconds since 1970."), []string{"certificate"}),
 		logLinesDropped: with.NewCounter(counter("log_lines_dropped_total",
 			"Log lines that were dropped because stdout was not read fast enough.")),
+		archive: newArchive(with),
 	}
 	for _, outcome := range []string{Accepted, Refused, Failed} {
 		m.connections.WithLabelValues(outcome)
@@ -230,11 +232,7 @@ func (m *Metrics) OutcomeSource(up bool) {
 	if m == nil {
 		return
 	}
-	value := 0.0
-	if up {
-		value = 1
-	}
-	m.outcomeSource.WithLabelValues().Set(value)
+	m.outcomeSource.WithLabelValues().Set(number(up))
 }
 
 // NodesHeld says how many nodes are kept from autoscalers.

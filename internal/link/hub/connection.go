@@ -54,6 +54,9 @@ type connection struct {
 	// asks wait for answers. asking: a goroutine answers them.
 	asks   []api.OwnerAsk
 	asking bool
+	// uploads wait for URLs. signing: a goroutine answers them.
+	uploads []api.UploadAsk
+	signing bool
 }
 
 // plain hides that a connection has TLS, so that the HTTP/2 client keeps no copy of its state.

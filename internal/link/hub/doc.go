@@ -29,7 +29,7 @@
 //
 // A node is believed about its own volumes and pools, and about nothing else. Its name is that of the token.
 // What it sends is bounded before it is kept: a line of a summary by 1 MiB, its holdings by 10,000,
-// what it asks about owners by a queue, an answer in JSON by 4 MiB and by the number of values that
+// what it asks about owners and wants to upload by queues, an answer in JSON by 4 MiB and by the number of values that
 // its entries can have, headers by 64 KiB, and unread bytes by the windows of HTTP/2. What goes
 // beyond closes the connection. A node that is slow holds up no other: no
 // lock is held while something is sent or received.

@@ -71,6 +71,7 @@ func (c *connection) take(line []byte) error {
 			return err
 		}
 		c.ask(s.Asks)
+		c.upload(s.Uploads)
 		return nil
 	}
 	if err := c.holdings.set(s.Holdings); err != nil {
@@ -84,6 +85,7 @@ func (c *connection) take(line []byte) error {
 		old.retire()
 	}
 	c.ask(s.Asks)
+	c.upload(s.Uploads)
 	return nil
 }
 

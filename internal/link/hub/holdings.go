@@ -179,15 +179,18 @@ type summary struct {
 	Holdings bounded[api.Holding, holdingsBound]  `json:"holdings"`
 	Asks     bounded[api.OwnerAsk, questionBound] `json:"asks"`
 	Archive  *api.ArchiveWaiting                  `json:"archive"`
+	Uploads  bounded[api.UploadAsk, uploadBound]  `json:"uploads"`
 }
 
 type (
 	holdingsBound struct{}
 	questionBound struct{}
+	uploadBound   struct{}
 )
 
 func (holdingsBound) most() int { return mostHoldings }
 func (questionBound) most() int { return mostAsks }
+func (uploadBound) most() int   { return mostUploadLine }
 
 // bounded is a list in JSON that is not read beyond its bound.
 type bounded[T any, B interface{ most() int }] []T

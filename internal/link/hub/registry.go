@@ -24,6 +24,8 @@ type Config struct {
 	Expected Expected
 	// Owners answers what nodes ask. Only the gateway has it.
 	Owners Owners
+	// Uploads may be nil: then nothing is archived. Only a gateway has it.
+	Uploads Uploads
 	// Pools learns which pools nodes have. Only the controller has it, and no Owners and Hash.
 	Pools Pools
 	// Joined may be nil. It is called with each node that connects, and must not block.
