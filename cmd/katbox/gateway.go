@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -28,15 +29,22 @@ func (i *instance) connect(context.Context) error {
 		config.Outcomes, config.Ends = i.endings.Load(), i.o.logs.on()
 		i.counted.GatewayTellsOutcomes(gatewayOutcomes)
 	}
+	stopArchive, err := i.startArchive(&config)
+	if err != nil {
+		return err
+	}
 	u, err := uplink.Start(config)
 	if err != nil {
-		return fmt.Errorf("--gateway: %w", err)
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		return errors.Join(fmt.Errorf("--gateway: %w", err), stopArchive(over))
 	}
 	i.uplink.Store(u)
 	i.onStop(func(context.Context) error {
 		i.stopPart("disconnected from the gateway", u.Stop)
 		return nil
 	})
+	i.onStop(stopArchive) // before: the gateway signs what is still archived
 	return nil
 }
 

@@ -88,6 +88,7 @@ type options struct {
 	quota           string
 	projectIDs      string
 	logs            logsOptions
+	archive         archiveOptions
 	arrays          arrayOptions
 	local           localOptions
 	showVersion     bool
@@ -175,6 +176,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0,
 		"number of volumes that the node reports as its limit, 0 for no limit; the scheduler does not count inline volumes")
 	o.logs.addTo(flags)
+	o.archive.addTo(flags)
 	o.arrays.addTo(flags)
 	o.local.addTo(flags)
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
@@ -299,6 +301,9 @@ func (o options) check() error {
 		}
 	}
 	if err := o.logs.check(); err != nil {
+		return err
+	}
+	if err := o.archive.check(o.gateway); err != nil {
 		return err
 	}
 	if err := o.arrays.check(o); err != nil {

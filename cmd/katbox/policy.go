@@ -30,7 +30,7 @@ func (o options) bounds() policy.Bounds {
 	}
 	perOwner, _ := volume.ParsePerOwner(o.maxPerOwner)
 	return policy.Bounds{
-		PerOwner: perOwner,
+		PerOwner: perOwner, Archive: o.archive.policy(), MaxArchive: o.archive.policy(),
 		Lifespan: o.afterLifespan, LifespanSucceeded: o.succeeded, MaxLifespan: max(o.afterLifespan, o.maxLifespan),
 		Limit:    volume.Size{Bytes: limit(o.sizeLimit), Inodes: limit(o.inodeLimit)},
 		MaxLimit: volume.Size{Bytes: limit(o.maxSizeLimit), Inodes: limit(o.maxInodeLimit)},

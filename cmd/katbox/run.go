@@ -22,6 +22,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/ops"
 	"github.com/katbox/katbox/internal/lib/program"
 	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/archiver"
 	"github.com/katbox/katbox/internal/node/lastwords"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/mount"
@@ -81,6 +82,8 @@ type instance struct {
 	// then on.
 	uplink  atomic.Pointer[uplink.Uplink]
 	endings atomic.Pointer[endings]
+	// archiver is nil with --archive=Never.
+	archiver atomic.Pointer[archiver.Archiver]
 	// threads is how many the process may have; 0 sets no limit.
 	threads int
 	// arrays is nil without volumes of arrays.
@@ -259,6 +262,7 @@ func (i *instance) startNode(context.Context) error {
 		Resized:          scaleGC,
 		Published:        i.published,
 		AskOwner:         func(r volume.Record) bool { return i.uplink.Load().Ask(r) },
+		ToArchive:        func() { i.archiver.Load().Wake() },
 		EraseParallel:    i.o.eraseParallel,
 		OrphanGrace:      i.o.orphanGrace,
 		Logs:             i.logs,

@@ -69,11 +69,14 @@ func (a *answer) describe(ctx context.Context) error {
 }
 
 // volume describes a volume in the words of the API.
-func (h *handler) volume(d volume.Description) api.Volume {
+func (h *handler) volume(d volume.Description) api.Volume { return Describe(h.Node, d) }
+
+// Describe describes a volume of the node with that name in the words of the API.
+func Describe(node string, d volume.Description) api.Volume {
 	r := d.Record
 	v := api.Volume{
 		ID: string(r.ID), Namespace: r.Namespace, Pod: r.PodName, PodUID: string(r.Pod), Claim: d.Claim, Volume: r.VolumeName,
-		ServiceAccount: r.ServiceAccount, Node: h.Node, Phase: r.Phase.String(),
+		ServiceAccount: r.ServiceAccount, Node: node, Phase: r.Phase.String(),
 		PublishedAt: known(r.Published), RetainedAt: known(r.Unpublished), ExpiresAt: known(d.Deadline), MayGoEarlier: d.Early,
 		ArchivedUntil: known(r.ArchivedUntil),
 	}

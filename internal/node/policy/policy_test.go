@@ -160,7 +160,7 @@ func TestTermsAreRefused(t *testing.T) {
 		{"lifespam", "1h", "did you mean lifespan?"},
 		{"lifespan-succeeded", "1h", "did you mean lifespanSucceeded?"},
 		{"size", "1Gi", "did you mean sizeLimit?"},
-		{"colour", "red", "is not known; there are attach, converted, inodeLimit, lifespan, lifespanSucceeded, logs, mode, retain, sizeLimit"},
+		{"colour", "red", "is not known; there are archive, attach, converted, inodeLimit, lifespan, lifespanSucceeded, logs, mode, retain, sizeLimit"},
 		{"", "", "is not known"},
 		{"CSI.storage.k8s.io/ephemeral", "true", "is not known"},
 		{"a\n\x1b[31m", "x", `volumeAttributes["a\n\x1b[31m"] is not known`},

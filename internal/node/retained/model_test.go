@@ -56,7 +56,9 @@ func (a Known) isA(kind volume.HoldKind) bool {
 // early returns the volume that goes, and when the first one is due.
 func (m *model) early(now time.Time, factor float64, scarcer volume.Reason) (volume.ID, time.Time, bool) {
 	due := func(a Known) time.Time { return a.Unpublished.Add(lifespan.Due(a.Record, m.minLifespan, factor)) }
-	all := m.sorted(func(a Known) bool { return a.isA(volume.NoHold) || a.isA(volume.Released) && factor == 0 }, due)
+	// Of the released ones the first counts, all of which are due at factor 0.
+	first := m.sorted(func(a Known) bool { return a.isA(volume.Released) && factor == 0 }, func(a Known) time.Time { return a.Until() })
+	all := m.sorted(func(a Known) bool { return a.isA(volume.NoHold) || len(first) > 0 && a.ID == first[0].ID }, due)
 	if len(all) == 0 {
 		return "", time.Time{}, false
 	}
