@@ -12,8 +12,9 @@
 //
 // AGE is the complement of the nanoseconds since 1970 of when the volume was retained, in 16 hex digits: the newest is the first of
 // a list. SHOWN is what a list of volumes shows, so that a list reads no object: JSON, compressed with DEFLATE, in the URL's
-// form of base64. A key has at most [MaxKey] bytes. The gateway alone makes keys, and whose a volume is, the key says; what an index
-// says about that is a word of the node.
+// form of base64, with a slash after every 200 characters: a store that keeps objects as files makes a name of each part, which
+// has at most 255 bytes. A key has at most [MaxKey] bytes. The gateway alone makes keys, and whose a volume is, the key says;
+// what an index says about that is a word of the node.
 //
 // An index is a zstd stream of lines of JSON, each an object with one field:
 //
@@ -55,6 +56,8 @@ const (
 
 	// window bounds what zstd looks back at, on both sides: memory for each stream.
 	window = 1 << 20
+	// segment is how long a part of a key may be.
+	segment = 200
 	// maxLine is the longest line of an index in bytes: that of a file with all its extents.
 	maxLine = 1 << 20
 	// version is that of the form.

@@ -131,7 +131,7 @@ func parseAge(text string) (time.Time, bool) {
 // IndexID returns the volume whose index has the key, and when it was retained. It looks at no more of the key.
 func IndexID(key string) (id volume.ID, retained time.Time, ok bool) {
 	parts := strings.Split(key, "/")
-	if len(key) > MaxKey || len(parts) != 5 || parts[2] != "i" {
+	if len(key) > MaxKey || len(parts) < 5 || parts[2] != "i" {
 		return "", time.Time{}, false
 	}
 	digits, name, _ := strings.Cut(parts[3], "-")

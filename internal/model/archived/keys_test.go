@@ -72,6 +72,11 @@ func TestIndexKeys(t *testing.T) {
 			!strings.HasPrefix(key, ClusterPrefix(cluster)) {
 			t.Errorf("%s is not where a list looks", key)
 		}
+		for part := range strings.SplitSeq(key, "/") {
+			if len(part) > 255 {
+				t.Errorf("%s has a part that no file system takes for a name", key)
+			}
+		}
 		t.Logf("%d bytes", len(key))
 	}
 }
@@ -132,14 +137,14 @@ func shownText(json string) string {
 	w, _ := flate.NewWriter(&b, flate.BestCompression)
 	_, _ = w.Write([]byte(json))
 	_ = w.Close()
-	return base64.RawURLEncoding.EncodeToString(b.Bytes())
+	return segments(base64.RawURLEncoding.EncodeToString(b.Bytes()))
 }
 
 // TestHostileKeys: no key of anyone who can write to the bucket does harm.
 func TestHostileKeys(t *testing.T) {
 	good, err := IndexKey(cluster, shownVolume())
 	must(t, err)
-	begin := good[:strings.LastIndex(good, "/")+1]
+	begin := strings.Join(strings.Split(good, "/")[:4], "/") + "/"
 	const rest = `"n":"ci","o":"p","w":"n","x":1`
 	if _, _, err := ParseIndexKey(begin + shownText(`{"p":"`+podUID+`",`+rest+`}`)); err != nil {
 		t.Fatal(err)
@@ -162,8 +167,10 @@ func TestHostileKeys(t *testing.T) {
 		"a strange time":     begin + shownText(`{"p":"`+podUID+`","x":9223372036854775807}`),
 		"another volume":     strings.Replace(good, string(id), "csi-x", 1),
 		"no age":             strings.Replace(good, "-csi", "x-csi", 1),
-		"an age before 1970": IndexPrefix(cluster, namespaceUID) + "0000000000000000-" + string(id) + good[strings.LastIndex(good, "/"):],
+		"an age before 1970": IndexPrefix(cluster, namespaceUID) + "0000000000000000-" + string(id) + good[len(begin)-1:],
 		"more parts":         good + "/x",
+		"an empty part":      good + "/",
+		"other parts":        begin + good[len(begin):len(begin)+10] + "/" + good[len(begin)+10:],
 		"a piece":            strings.Replace(good, "/i/", "/p/", 1),
 		"another namespace":  strings.Replace(good, namespaceUID, "..", 1),
 		"no cluster":         strings.Replace(good, cluster, "", 1),
@@ -201,7 +208,7 @@ func FuzzIndexKey(f *testing.F) {
 	good, err := IndexKey(cluster, shownVolume())
 	must(f, err)
 	f.Add(good)
-	f.Add(good[:strings.LastIndex(good, "/")+1] + shownText(`{"p":"`+podUID+`"}`))
+	f.Add(strings.Join(strings.Split(good, "/")[:4], "/") + "/" + shownText(`{"p":"`+podUID+`"}`))
 	f.Fuzz(func(t *testing.T, key string) {
 		of, v, err := ParseIndexKey(key)
 		if err != nil {

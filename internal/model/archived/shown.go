@@ -116,7 +116,26 @@ func (s *shown) encode() (string, error) {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(compressed.Bytes()), nil
+	return segments(base64.RawURLEncoding.EncodeToString(compressed.Bytes())), nil
+}
+
+// segments puts slashes into a text.
+func segments(text string) string {
+	var parts []string
+	for len(text) > segment {
+		parts, text = append(parts, text[:segment]), text[segment:]
+	}
+	return strings.Join(append(parts, text), "/")
+}
+
+// joined is the inverse of segments.
+func joined(parts []string) (string, error) {
+	for i, part := range parts {
+		if len(part) > segment || len(part) == 0 || i < len(parts)-1 && len(part) < segment {
+			return "", fmt.Errorf("%w: a part of a key of an index has %d characters", ErrForm, len(part))
+		}
+	}
+	return strings.Join(parts, ""), nil
 }
 
 // check accepts what a node may say of a volume: texts that are short and can be printed.
@@ -150,7 +169,11 @@ func ParseIndexKey(key string) (cluster string, v api.Volume, err error) {
 		return "", api.Volume{}, fmt.Errorf("%w: %.80q is no key of an index", ErrForm, key)
 	}
 	parts := strings.Split(key, "/")
-	s, err := decodeShown(parts[4])
+	text, err := joined(parts[4:])
+	if err != nil {
+		return "", api.Volume{}, err
+	}
+	s, err := decodeShown(text)
 	if err != nil {
 		return "", api.Volume{}, err
 	}
