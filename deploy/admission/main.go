@@ -1,6 +1,7 @@
-// Command admission writes two policies for the API server. The ValidatingAdmissionPolicy refuses, when a pod is made, the
-// attributes which the daemon refuses when it starts: from the daemon's own table of them. The MutatingAdmissionPolicy
-// makes Katbox volumes of emptyDir volumes: from the table of what it leaves alone.
+// Command admission writes three policies for the API server. One ValidatingAdmissionPolicy refuses, when a pod is made, the
+// attributes which the daemon refuses when it starts: from the daemon's own table of them. Another one keeps the gateway to
+// the annotations by which it holds nodes. The MutatingAdmissionPolicy makes Katbox volumes of emptyDir volumes: from the
+// table of what it leaves alone.
 package main
 
 import (
@@ -17,6 +18,7 @@ func outputs() map[string]string {
 	const components, chart = "deploy/kustomize/components/", "deploy/helm/katbox/files/"
 	files := map[string]string{
 		chart + "admission-policy.yaml": text(), chart + "opt-in.yaml": optInText("v1"), chart + "opt-in-params.yaml": optInParamsText(),
+		chart + "hold-nodes.yaml": holdText(), components + "hold-nodes/policy.yaml": holdText(),
 	}
 	for component, content := range map[string]string{
 		"admission-policy": text(), "opt-in": optInText("v1"), "opt-in-v1beta1": optInText("v1beta1"),

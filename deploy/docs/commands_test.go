@@ -124,6 +124,12 @@ var runners = []runner{
 		by: "deploy/e2e/gatewaynamespaces_test.go", does: "testRemoval",
 		why: "the same objects, by their manifests"},
 
+	// The archive
+	{form: `kubectl -n katbox create secret generic katbox-archive .*`, by: "deploy/e2e/archive_test.go",
+		does: `"secret", "generic", "katbox-archive"`, why: "with literals"},
+	{form: `kubectl get nodes -o jsonpath='.*node-hold.*'|kubectl annotate node NAME katbox.io/node-hold- .*`,
+		by: "internal/gateway/nodehold/hold_test.go", does: "TestRelease", why: "what the gateway does with --release-nodes"},
+
 	// Upgrade, and nodes
 	{form: `kubectl -n katbox delete daemonset csi-katboxplugin --cascade=foreground`, by: "deploy/e2e/upgrade_test.go",
 		does: "archivedDatabase",

@@ -81,9 +81,17 @@ var kinds = []kind{
 		cure: "List the directory above. While a pod uses the volume, read it with `kubectl exec`. If it is gone, `list --gone` says why.",
 		from: []string{
 			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/node/files", "internal/lib/paths",
-			"internal/model/podend", "internal/node/tarball",
+			"internal/model/podend", "internal/node/tarball", "internal/lib/patterns", "internal/model/asked",
 			"internal/node/beneath", "internal/lib/sparse", "internal/model/api", "internal/node/handlers",
 		},
+	},
+	{
+		title: "The archive", met: "in the logs of the daemon and of the gateway, and by the verbs that read a volume whose phase is Archived",
+		cause: "The bucket does not answer or refuses, a volume is not one that can be archived, or something else than a daemon has written " +
+			"to the bucket.",
+		cure: "[The archive](archive.md) says what the bucket has to allow. What failed is tried again by itself. An object that is " +
+			"damaged is not: the volume is lost, unless its node still has it.",
+		from: []string{"internal/gateway/nodehold", "internal/gateway/bucket", "internal/model/archived", "internal/node/archiver"},
 	},
 	{
 		title: "A flag of the daemon", met: "as the last line of the daemon, which `kubectl -n katbox describe pod` shows",

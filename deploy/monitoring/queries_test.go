@@ -102,6 +102,8 @@ func gather(t *testing.T) map[string]map[string][]string {
 	m.OutcomeSource("kubelet", true)
 	m.QuotaIs("none")
 	m.PolicyRead(true)
+	m.ArchiveWaiting(volume.Waiting{})
+	m.ArchiveFailed("bucket")
 	m.ArraysServed()
 	m.LocalServed()
 	m.LocalRegistered(true)
@@ -118,6 +120,8 @@ func gather(t *testing.T) map[string]map[string][]string {
 	}
 	g := gatewaymetrics.New("v1.2.3", "0123abc")
 	g.OutcomeSource(true)
+	g.BucketUp(true)
+	g.ChecksumsHeeded(true)
 	g.Requested("list", "retainedvolumes", 200)
 	g.CertificateEnds(gatewaymetrics.Serving, time.Unix(1, 0))
 	more, err := g.Gather()

@@ -51,7 +51,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 func TestPages(t *testing.T) {
 	// The instance of these is no node: an API server, a replica of the gateway or of the controller.
 	notNodes := []string{"KatboxAbsent", "KatboxGatewayUnavailable", "KatboxGatewayCertificateEnds", "KatboxControllerHasNoLeader",
-		"KatboxPoolUnreachable", "KatboxOnManyNodes"}
+		"KatboxPoolUnreachable", "KatboxArchiveBucketDown", "KatboxOnManyNodes"}
 	counted := 0
 	for _, r := range readRules(t) {
 		page, critical := r.Labels["page"], r.Labels["severity"] == "critical"

@@ -12,6 +12,13 @@ import (
 // mistake.
 var names = []string{
 	"katbox_gateway_access_reviews_total counter",
+	"katbox_gateway_archive_bucket_up gauge",
+	"katbox_gateway_archive_checksums_heeded gauge",
+	"katbox_gateway_archive_deleted_total counter",
+	"katbox_gateway_archive_dropped_keys_total counter",
+	"katbox_gateway_archive_reads_total counter",
+	"katbox_gateway_archive_sweeps_total counter",
+	"katbox_gateway_archive_uploads_total counter",
 	"katbox_gateway_build_info gauge",
 	"katbox_gateway_certificate_end_timestamp_seconds gauge",
 	"katbox_gateway_dropped_entries_total counter",
@@ -20,8 +27,10 @@ var names = []string{
 	"katbox_gateway_list_missing_nodes_total counter",
 	"katbox_gateway_log_lines_dropped_total counter",
 	"katbox_gateway_node_connections_total counter",
+	"katbox_gateway_node_holds_total counter",
 	"katbox_gateway_nodes_connected gauge",
 	"katbox_gateway_nodes_expected gauge",
+	"katbox_gateway_nodes_held gauge",
 	"katbox_gateway_outcome_source_up gauge",
 	"katbox_gateway_pod_events_total counter",
 	"katbox_gateway_pod_lookups_total counter",
@@ -44,6 +53,16 @@ func everything(m *gatewaymetrics.Metrics) {
 	m.OutcomesTold(gatewaymetrics.Forgotten, 1)
 	m.PodEvent(gatewaymetrics.Written)
 	m.PodEvent(gatewaymetrics.Limited)
+	m.BucketUp(true)
+	m.ChecksumsHeeded(false)
+	m.UploadSigned(gatewaymetrics.Signed)
+	m.ArchiveDeleted(gatewaymetrics.Piece)
+	m.ArchiveSwept(gatewaymetrics.Done)
+	m.ArchiveRead(gatewaymetrics.Failed)
+	m.KeysDropped(2)
+	m.NodesHeld(3)
+	m.NodeHold(gatewaymetrics.Began)
+	m.NodeHold(gatewaymetrics.Failed)
 	m.OutcomeSource(false)
 	m.OutcomeSource(true)
 	m.Listed(20*time.Millisecond, 0)
@@ -67,6 +86,17 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_gateway_node_connections_total{outcome="accepted"}`:                        1,
 		`katbox_gateway_node_connections_total{outcome="busy"}`:                            1,
 		`katbox_gateway_node_connections_total{outcome="refused"}`:                         0,
+		`katbox_gateway_archive_bucket_up`:                                                 1,
+		`katbox_gateway_archive_checksums_heeded`:                                          0,
+		`katbox_gateway_archive_uploads_total{outcome="signed"}`:                           1,
+		`katbox_gateway_archive_deleted_total{object="piece"}`:                             1,
+		`katbox_gateway_archive_sweeps_total{outcome="done"}`:                              1,
+		`katbox_gateway_archive_reads_total{outcome="failed"}`:                             1,
+		`katbox_gateway_archive_dropped_keys_total`:                                        2,
+		`katbox_gateway_node_holds_total{outcome="began"}`:                                 1,
+		`katbox_gateway_node_holds_total{outcome="ended"}`:                                 0,
+		`katbox_gateway_node_holds_total{outcome="failed"}`:                                1,
+		`katbox_gateway_nodes_held`:                                                        3,
 		`katbox_gateway_token_reviews_total{outcome="refused"}`:                            1,
 		`katbox_gateway_access_reviews_total{outcome="failed"}`:                            1,
 		`katbox_gateway_pod_lookups_total{outcome="contradicted"}`:                         1,
