@@ -135,8 +135,8 @@ func newTransport(ca string) (*http.Transport, error) {
 	dialer := &net.Dialer{Timeout: dialLimit}
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: config, TLSHandshakeTimeout: dialLimit,
-		ResponseHeaderTimeout: answerLimit, IdleConnTimeout: idleLimit, MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections / 2,
-		MaxResponseHeaderBytes: mostHeader, DisableCompression: true,
+		ResponseHeaderTimeout: answerLimit, IdleConnTimeout: idleLimit, MaxConnsPerHost: mostConnections,
+		MaxIdleConnsPerHost: mostConnections / 2, MaxResponseHeaderBytes: mostHeader, DisableCompression: true,
 	}, nil
 }
 

@@ -201,7 +201,9 @@ func TestAway(t *testing.T) {
 		_, list := b.List(ctx, Query{Prefix: "c/"})
 		_, head := b.Head(ctx, "c/1")
 		_, get := b.Get(ctx, "c/1", 1)
-		for verb, err := range map[string]error{"list": list, "head": head, "get": get, "delete": b.Delete(ctx, "c/1"), "put": b.Put(ctx, "c/1", []byte("x"))} {
+		for verb, err := range map[string]error{
+			"list": list, "head": head, "get": get, "delete": b.Delete(ctx, "c/1"), "put": b.Put(ctx, "c/1", []byte("x")),
+		} {
 			if !errors.Is(err, ErrAway) || errors.Is(err, ErrNotFound) || strings.Contains(err.Error(), "Signature=") {
 				t.Errorf("%s, %s: %v", what, verb, err)
 			}
@@ -313,12 +315,14 @@ func TestCredentials(t *testing.T) {
 // TestConfig: what is wrong is said.
 func TestConfig(t *testing.T) {
 	dir := fakebucket.Credentials(t)
-	for name, c := range map[string]Config{
-		"bucket": {Endpoint: "s3.example.com", Region: "r", Bucket: "UPPER", Credentials: dir}, "region": {Endpoint: "s3.example.com", Bucket: "bucket", Credentials: dir},
-		"credentials": {Endpoint: "s3.example.com", Region: "r", Bucket: "bucket"}, "no file": {Endpoint: "s3.example.com", Region: "r", Bucket: "bucket", Credentials: t.TempDir()},
-		"a path": {Endpoint: "https://s3.example.com/x", Region: "r", Bucket: "bucket", Credentials: dir}, "scheme": {Endpoint: "ftp://x", Region: "r", Bucket: "bucket", Credentials: dir},
-		"CA": {Endpoint: "s3.example.com", Region: "r", Bucket: "bucket", Credentials: dir, CA: filepath.Join(dir, "access-key-id")},
+	for name, change := range map[string]func(*Config){
+		"bucket": func(c *Config) { c.Bucket = "UPPER" }, "region": func(c *Config) { c.Region = "" },
+		"credentials": func(c *Config) { c.Credentials = "" }, "no file": func(c *Config) { c.Credentials = t.TempDir() },
+		"a path": func(c *Config) { c.Endpoint += "/x" }, "scheme": func(c *Config) { c.Endpoint = "ftp://x" },
+		"CA": func(c *Config) { c.CA = filepath.Join(dir, "access-key-id") },
 	} {
+		c := Config{Endpoint: "https://s3.example.com", Region: "r", Bucket: "bucket", Credentials: dir}
+		change(&c)
 		if _, err := New(c); err == nil {
 			t.Errorf("%s: no error", name)
 		}

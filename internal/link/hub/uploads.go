@@ -57,7 +57,8 @@ func isShort(a *api.UploadAsk) bool {
 	if a.Index != nil {
 		v := &a.Index.Shown
 		v.Owner, v.Hold, v.Terms = nil, nil, nil
-		texts = append(texts, a.Index.SHA256, v.ID, v.Namespace, v.Pod, v.PodUID, v.Claim, v.Volume, v.ServiceAccount, v.Node, v.Phase, v.Outcome)
+		texts = append(texts, a.Index.SHA256, v.ID, v.Namespace, v.Pod, v.PodUID, v.Claim, v.Volume, v.ServiceAccount, v.Node, v.Phase,
+			v.Outcome)
 	}
 	return !slices.ContainsFunc(texts, func(text string) bool { return len(text) > mostField })
 }
