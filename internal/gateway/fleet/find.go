@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -18,6 +19,8 @@ type Lookup struct {
 	// volume does not say.
 	Pod       string
 	Truncated bool
+	// Name is the name itself, for the archive.
+	Name string
 	// Match reports whether this is the volume. It is called from several goroutines.
 	Match func(api.Volume) bool
 }
@@ -55,15 +58,30 @@ func (f *Fleet) queries(ctx context.Context, l Lookup) ([]api.Query, error) {
 	return []api.Query{unknown, q}, nil
 }
 
-// Find returns the volume that has a name. The errors to expect are ErrNotFound, ErrSilent, a
-// NotConnectedError, an api.Error of the node, and those of Namespaces.Lookup.
+// Find returns the volume that has a name: from its node, and where that does not have it or cannot be asked, from the archive.
+// The errors to expect are ErrNotFound, ErrSilent, ErrArchive, a NotConnectedError, an api.Error of the node, and those of
+// Namespaces.Lookup.
 func (f *Fleet) Find(ctx context.Context, l Lookup) (Found, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTime)
-	defer cancel()
 	queries, err := f.queries(ctx, l)
 	if err != nil {
 		return Found{}, err
 	}
+	found, err := f.findOnNode(ctx, l, queries)
+	if err == nil || f.cfg.Archive == nil || ctx.Err() != nil {
+		return found, err
+	}
+	// The last query is about the namespace itself.
+	copied, missed := f.findArchived(ctx, l, queries[len(queries)-1])
+	if missed == nil || errors.Is(missed, ErrArchive) && errors.Is(err, ErrNotFound) {
+		return copied, missed
+	}
+	return Found{}, err
+}
+
+// findOnNode is Find without the archive.
+func (f *Fleet) findOnNode(ctx context.Context, l Lookup, queries []api.Query) (Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
 	states := f.cfg.Nodes.ByHash(l.NodeHash) // one, and rarely two
 	found, failed := make([]*Found, len(states)), make([]error, len(states))
 	var running sync.WaitGroup

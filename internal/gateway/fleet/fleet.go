@@ -15,6 +15,8 @@ const (
 	// listTime how long a list or a search may take in all.
 	nodeTime = 2 * time.Second
 	listTime = 5 * time.Second
+	// archiveTime is how long a search in the archive may take, once the node has not answered with the volume.
+	archiveTime = 10 * time.Second
 	// busyPause is about how long it waits for a node that answers too many others.
 	busyPause = 200 * time.Millisecond
 	// parallel is how many nodes a list asks at the same time. A node that has not answered within
@@ -41,6 +43,8 @@ type Config struct {
 	Nodes      Nodes
 	Namespaces Namespaces
 	Owners     Owners
+	// Archive may be nil.
+	Archive Archive
 	// Key seals what Continue says, so that no client can forge one. It has 32 bytes, and is the same
 	// in all replicas: the next page may come from another one.
 	Key []byte

@@ -25,6 +25,9 @@ type list struct {
 	// asked are the nodes of the sources. holdings are how many volumes each holds that may be in the
 	// list; nil if that is not known.
 	asked map[string]*int64
+	// where is where the archive is looked through for what query selects; it selects nothing where nothing is.
+	where Where
+	query api.Query
 	// away are the nodes that are not connected, and skipped those that may hold such volumes and are not
 	// asked at present.
 	away, skipped []Missing
@@ -46,6 +49,7 @@ func (f *Fleet) List(ctx context.Context, r Request) (Page, error) {
 	if err := l.choose(ctx, f.cfg.Nodes.With); err != nil {
 		return Page{}, err
 	}
+	l.addArchive()
 	if err := l.run(ctx); err != nil {
 		return Page{}, err
 	}
@@ -82,8 +86,9 @@ func (l *list) choose(ctx context.Context, with func(namespace string) []Held) e
 		}
 		q.Tenancy = &tenancy
 	}
+	l.where, l.query = where(l.cfg.Namespaces, q), q
 	missing := l.cfg.Nodes.Missing()
-	if len(missing) > 0 && len(missing) >= l.cfg.Nodes.Count() {
+	if len(missing) > 0 && len(missing) >= l.cfg.Nodes.Count() && l.cfg.Archive == nil {
 		return &NotConnectedError{Missing: missing}
 	}
 	for _, m := range missing {

@@ -9,6 +9,9 @@ import (
 // status says how many nodes the page could ask.
 func (l *list) status() Status {
 	s := Status{Nodes: l.cfg.Nodes.Count(), Asked: len(l.asked)}
+	if l.cfg.Archive != nil {
+		s.Nodes++
+	}
 	missing := slices.Concat(l.before.Missing, l.away, l.skipped)
 	failed := map[string]bool{}
 	for _, source := range l.sources {

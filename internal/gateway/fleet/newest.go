@@ -13,12 +13,17 @@ type newest struct {
 	// kept is a heap, the oldest first; bytes is the sum of their weights.
 	kept  byAge
 	bytes int
+	// copies finds what a node and the archive have both; nil without an archive.
+	copies map[copyOf]*Entry
 	// out is the newest entry that is not kept; nil if all are. Those that are kept are newer.
 	out *Entry
 }
 
 // add adds an entry. It returns false if the entry is too old, and so are all below.
 func (n *newest) add(e *Entry) bool {
+	if n.replace(e) {
+		return true
+	}
 	switch {
 	case n.out != nil && compare(e, n.out) <= 0:
 		return false
@@ -28,11 +33,37 @@ func (n *newest) add(e *Entry) bool {
 	}
 	heap.Push(&n.kept, e)
 	n.bytes += e.weight()
+	if n.copies != nil {
+		n.copies[copyOf{e.Volume.Node, e.Volume.ID}] = e
+	}
 	for len(n.kept) > n.limit || n.bytes > mostBytes && len(n.kept) > 1 {
 		n.out = heap.Pop(&n.kept).(*Entry)
 		n.bytes -= n.out.weight()
+		if n.copies != nil {
+			delete(n.copies, copyOf{n.out.Volume.Node, n.out.Volume.ID})
+		}
 	}
 	return n.out != e
+}
+
+// copyOf is a volume of a node. Another node that says it has the volume is not believed: it would hide that one.
+type copyOf struct{ node, id string }
+
+// replace reports whether the entry is of a volume that is kept already: the node and the archive have it both. What the node
+// says counts.
+func (n *newest) replace(e *Entry) bool {
+	was := n.copies[copyOf{e.Volume.Node, e.Volume.ID}]
+	if was == nil {
+		return false
+	}
+	if was.Volume.Archived != "" && e.Volume.Archived == "" {
+		i := slices.Index(n.kept, was)
+		n.kept[i] = e
+		n.bytes += e.weight() - was.weight()
+		n.copies[copyOf{e.Volume.Node, e.Volume.ID}] = e
+		heap.Fix(&n.kept, i) // the node's clock may have been adjusted since it was archived
+	}
+	return true
 }
 
 // full reports whether nothing older is kept.

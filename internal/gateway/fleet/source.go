@@ -18,6 +18,8 @@ type source struct {
 	keep   func(Entry) bool
 	node   Node
 	name   string
+	// archived: the node stands for a part of the archive.
+	archived bool
 	// query selects what it asks for, except for the place and the limit.
 	query api.Query
 	// frontier is how far down the node has answered. Below it there may be more, unless the source
@@ -37,7 +39,7 @@ type source struct {
 // newest first. After an error the frontier is where it was.
 func (s *source) next(ctx context.Context, n int) ([]*Entry, error) {
 	q := s.query
-	q.Continue, q.Limit = s.frontier.below(s.name), n
+	q.Continue, q.Limit = s.frontier.below(s.ranks()), n
 	page, err := untilFree(ctx, func() (api.VolumeList, error) { return s.node.List(ctx, s.reader, q) })
 	if err != nil {
 		return nil, s.fail(ctx, err)
@@ -89,6 +91,9 @@ func (s *source) end(page api.VolumeList, n int) (end place, ended bool, err err
 	}
 	key, ok := api.ParseKey(page.Continue)
 	end = place{key.Unpublished, string(key.ID), s.name}
+	if s.archived {
+		end.node = "" // it is below all entries with that time and ID, whatever their node is
+	}
 	if !ok || end.compare(s.frontier) >= 0 {
 		return place{}, false, fmt.Errorf("its page does not lead on: continue=%.300q", page.Continue)
 	}
@@ -105,7 +110,7 @@ func (s *source) sift(volumes []api.Volume, end place, ended bool) []*Entry {
 		s.seen = make(map[string]bool, len(volumes))
 	}
 	for _, v := range volumes {
-		err := validateVolume(&v, s.name, s.query)
+		err := s.validate(&v)
 		if err == nil {
 			at := placeOf(&v)
 			switch {
@@ -122,7 +127,7 @@ func (s *source) sift(volumes []api.Volume, end place, ended bool) []*Entry {
 			lies, why = lies+1, err
 			continue
 		}
-		if e, ok := s.fleet.judge(v, s.reader, s.query.Tenancy); ok && (s.keep == nil || s.keep(*e)) {
+		if e, ok := s.judge(v); ok && (s.keep == nil || s.keep(*e)) {
 			entries = append(entries, e)
 		}
 	}
@@ -130,6 +135,29 @@ func (s *source) sift(volumes []api.Volume, end place, ended bool) []*Entry {
 		s.fleet.dropped(s.name, lies, why)
 	}
 	return entries
+}
+
+// ranks is the node that decides between volumes with the same time and ID. A copy in the archive is the same volume.
+func (s *source) ranks() string {
+	if s.archived {
+		return "\xff"
+	}
+	return s.name
+}
+
+func (s *source) validate(v *api.Volume) error {
+	if s.archived {
+		return validateArchived(v, s.query)
+	}
+	return validateVolume(v, s.name, s.query)
+}
+
+// judge makes an entry of a volume; false if the reader may not see it.
+func (s *source) judge(v api.Volume) (*Entry, bool) {
+	if s.archived {
+		return s.fleet.judgeArchived(v, s.reader, s.query.Tenancy)
+	}
+	return s.fleet.judge(v, s.reader, s.query.Tenancy)
 }
 
 // dropped counts entries that cannot be true.

@@ -65,12 +65,36 @@ const (
 	NoAnswer = "NoAnswer"
 	// Failed: the node answered with an error, or with something else than a list.
 	Failed = "Failed"
-	// NotListed: the API server has not said what is retained on arrays.
+	// NotListed: the API server has not said what is retained on arrays, or the bucket what is archived.
 	NotListed = "NotListed"
 )
 
 // Arrays stands for a node where volumes are kept on remote arrays, which no node has. It is the name of no node.
 const Arrays = "pools on arrays"
+
+// Archived stands for a node where volumes are in the archive. It is the name of no node.
+const Archived = "the archive"
+
+// Archive has copies of volumes, which outlive their nodes. What it has comes from a bucket, and whose it is, from the key there.
+type Archive interface {
+	// With returns what may hold volumes of some namespaces. Each is asked as a node is, and answers with volumes that name
+	// the node they were on.
+	With(Where) []Node
+	// Find returns the volume with a name, as it is in the Kubernetes API; ErrNotFound if there is none.
+	Find(ctx context.Context, w Where, name string) (api.Volume, error)
+	// Missing returns true while it is not known which namespaces the archive has volumes of.
+	Missing() (Missing, bool)
+}
+
+// Where says in which namespaces of the archive to look.
+type Where struct {
+	// UID is that of a namespace; empty for none.
+	UID string
+	// Name is that of namespaces that are deleted, beside the one with the UID; empty for none.
+	Name string
+	// All: in all namespaces, deleted ones too.
+	All bool
+}
 
 // Namespaces say what a namespace is now.
 type Namespaces interface {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -77,6 +78,20 @@ func validateVolume(v *api.Volume, node string, q api.Query) error {
 	return validateOwner(v)
 }
 
+// validateArchived is validateVolume for a volume in the archive.
+func validateArchived(v *api.Volume, q api.Query) error {
+	if v.Phase != api.PhaseArchived || v.Archived == "" {
+		return fmt.Errorf("its phase is %q", v.Phase)
+	}
+	if v.Owner == nil || v.Owner.Verdict != volume.Confirmed.String() || v.Node == "" || v.Namespace == "" {
+		return errors.New("it does not say whose it was, or where")
+	}
+	v.Phase = volume.Retained.String()
+	err := validateVolume(v, v.Node, q)
+	v.Phase = api.PhaseArchived
+	return err
+}
+
 // ofName is the name of the pod that a volume is of, or of its claim. A node selects both as pods.
 func ofName(v *api.Volume) string { return cmp.Or(v.Pod, v.Claim) }
 
@@ -111,6 +126,13 @@ func (f *Fleet) judge(v api.Volume, by Reader, tenancy *volume.Tenancy) (*Entry,
 			v.Owner = &known
 		}
 	}
+	e := &Entry{Volume: v, Foreign: !f.belongs(&v, tenancy)}
+	return e, by.Everywhere || !e.Foreign
+}
+
+// judgeArchived is judge for a volume that validateArchived has passed. Its key says whose it is: what nodes say, and what is
+// known of a pod of that UID, is of no account.
+func (f *Fleet) judgeArchived(v api.Volume, by Reader, tenancy *volume.Tenancy) (*Entry, bool) {
 	e := &Entry{Volume: v, Foreign: !f.belongs(&v, tenancy)}
 	return e, by.Everywhere || !e.Foreign
 }

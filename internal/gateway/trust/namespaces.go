@@ -79,7 +79,8 @@ func NewNamespaces(cfg NamespacesConfig) (*Namespaces, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	informer := metadatainformer.NewFilteredMetadataInformer(cfg.Client, namespaces, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	informer := metadatainformer.NewFilteredMetadataInformer(cfg.Client, namespaces, metav1.NamespaceAll, 0,
+		cache.Indexers{byUID: uidOf}, nil).Informer()
 	if err := informer.SetTransform(keepIdentity); err != nil {
 		return nil, fmt.Errorf("watching namespaces: %w", err)
 	}
@@ -133,6 +134,30 @@ func (n *Namespaces) Tenancy(namespace string) (volume.Tenancy, bool) {
 	}
 	f, _ := n.kept(namespace)
 	return f.tenancy, f.exists
+}
+
+// byUID is the index of namespaces by their UID.
+const byUID = "uid"
+
+func uidOf(object any) ([]string, error) {
+	namespace, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil, nil
+	}
+	return []string{string(namespace.UID)}, nil
+}
+
+// OfUID returns the name of the namespace with a UID from memory, and false if there is none. It never waits.
+func (n *Namespaces) OfUID(uid string) (name string, ok bool) {
+	objects, err := n.informer.GetIndexer().ByIndex(byUID, uid)
+	if err != nil || len(objects) == 0 {
+		return "", false
+	}
+	known, ok := objects[0].(*metav1.PartialObjectMetadata)
+	if !ok {
+		return "", false
+	}
+	return known.Name, true
 }
 
 // NoPodEvents reports whether a namespace has the annotation PodEvents with the value "false", by what is

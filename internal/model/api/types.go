@@ -40,6 +40,8 @@ type Volume struct {
 	Terms *Terms `json:"terms,omitempty"`
 	// Array is where a claim's volume is kept that no node has. The gateway alone knows it: a node cannot say so.
 	Array *Array `json:"-"`
+	// Archived is the key of the index of a volume whose Phase is [PhaseArchived]. The gateway alone knows it.
+	Archived string `json:"-"`
 }
 
 // Array says what is known of a volume that is kept on a remote array.

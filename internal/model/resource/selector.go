@@ -19,7 +19,7 @@ const (
 	fieldClaim   = "spec.claimName"
 	fieldNode    = "spec.nodeName"
 	fieldPhase   = "status.phase"
-	phaseOfLists = "Retained"
+	phaseOfNodes = "Retained"
 )
 
 // Selector selects the volumes of a list. The zero Selector selects all.
@@ -104,7 +104,7 @@ func (s Selector) Gone() bool {
 
 // Empty reports whether no volume can be selected, whatever there is.
 func (s Selector) Empty() bool {
-	if phase, ok := s.field(fieldPhase); ok && phase != phaseOfLists && phase != api.PhaseGone {
+	if phase, ok := s.field(fieldPhase); ok && phase != phaseOfNodes && phase != api.PhaseArchived && phase != api.PhaseGone {
 		return true
 	}
 	if name, ok := s.field(fieldName); ok {

@@ -82,6 +82,12 @@ var columns = []column{
 		},
 		func(v *RetainedVolume, _ time.Time) string { return holdCell(v.Status.Hold) },
 	},
+	{
+		metav1.TableColumnDefinition{
+			Name: "Phase", Type: "string", Priority: 1, Description: "Retained on its node, or Archived: no node has it any more, and the archive a copy.",
+		},
+		func(v *RetainedVolume, _ time.Time) string { return v.Status.Phase },
+	},
 }
 
 // goneColumns are those of volumes that were deleted.

@@ -95,7 +95,8 @@ func (o Owner) String() string {
 
 // Status is how the volume is now.
 type Status struct {
-	// Phase is Retained, or Gone for a volume that was deleted.
+	// Phase is Retained; Archived for a volume that no node has any more, and of which the archive has a copy; or Gone for one that
+	// was deleted.
 	Phase string `json:"phase"`
 	// Outcome is how the pod ended: Succeeded, Failed or Stopped; empty while that is not known.
 	Outcome     string       `json:"outcome,omitempty"`

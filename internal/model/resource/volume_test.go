@@ -170,13 +170,13 @@ func TestTable(t *testing.T) {
 	}
 	want := []string{
 		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner job/nightly-29000000, " +
-			"Outcome Failed, Size 1.2 GiB, Age 3h, Expires 9h, Node n17, Pod-UID 0c8e, Hold Pinned by alice",
+			"Outcome Failed, Size 1.2 GiB, Age 3h, Expires 9h, Node n17, Pod-UID 0c8e, Hold Pinned by alice, Phase Retained",
 		"Name " + bare.Name + ", Pod , Owner <none>, Outcome <unknown>, Size <unknown>, " +
-			"Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>",
+			"Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>, Phase Retained",
 		"Name " + guessed.Name + ", Pod etl-x7k2p, Owner job/etl?, Outcome <unknown>, Size <unknown>, " +
-			"Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>",
+			"Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>, Phase Retained",
 		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner job/nightly-29000000, " +
-			"Outcome Failed, Size 1.2 GiB, Age 3h, Expires now, Node n17, Pod-UID 0c8e, Hold Pinned by alice",
+			"Outcome Failed, Size 1.2 GiB, Age 3h, Expires now, Node n17, Pod-UID 0c8e, Hold Pinned by alice, Phase Retained",
 	}
 	for i, row := range got.Rows {
 		var cells []string
