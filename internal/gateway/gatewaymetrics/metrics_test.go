@@ -75,12 +75,23 @@ func everything(m *gatewaymetrics.Metrics) {
 	m.Requested("list", "retainedvolumes", 200)
 	m.CertificateEnds(gatewaymetrics.Serving, time.Unix(1000, 0))
 	m.LogLineDropped()
+	m.BucketUp(true)
+	m.ChecksumsHeeded(false)
+	m.UploadSigned(gatewaymetrics.Signed)
+	m.ArchiveDeleted(gatewaymetrics.Piece)
+	m.ArchiveSwept(gatewaymetrics.Done)
+	m.ArchiveRead(gatewaymetrics.Failed)
+	m.KeysDropped(2)
 }
 
 func TestEverythingIsCountedUnderItsName(t *testing.T) {
 	m := gatewaymetrics.New("v1.2.3", "0123abc")
 	everything(m)
 	metricstest.Of(t, m).Want(t, "after everything", metricstest.Values{
+		`katbox_gateway_archive_bucket_up`: 1, `katbox_gateway_archive_checksums_heeded`: 0,
+		`katbox_gateway_archive_uploads_total{outcome="signed"}`: 1, `katbox_gateway_archive_uploads_total{outcome="refused"}`: 0,
+		`katbox_gateway_archive_deleted_total{object="piece"}`: 1, `katbox_gateway_archive_sweeps_total{outcome="done"}`: 1,
+		`katbox_gateway_archive_reads_total{outcome="failed"}`: 1, `katbox_gateway_archive_dropped_keys_total`: 2,
 		`katbox_gateway_nodes_expected`:                                                    5,
 		`katbox_gateway_nodes_connected`:                                                   4,
 		`katbox_gateway_node_connections_total{outcome="accepted"}`:                        1,

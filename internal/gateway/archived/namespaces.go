@@ -1,0 +1,196 @@
+package archived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/katbox/katbox/internal/gateway/bucket"
+	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/lib/retry"
+	form "github.com/katbox/katbox/internal/model/archived"
+	"github.com/katbox/katbox/internal/model/volume"
+)
+
+const (
+	// mostNamespaces bounds the namespaces in the bucket that are known: with the deleted ones, more than a cluster has.
+	mostNamespaces = 20_000
+	// lookLimit bounds one look, and retryEvery is the time until the next one where it failed.
+	lookLimit  = 30 * time.Second
+	retryEvery = 10 * time.Second
+	// trial is the end of the key of the object that is written as a trial.
+	trial = "trial"
+)
+
+// errTooMany: the bucket has more namespaces than are looked at.
+var errTooMany = fmt.Errorf("the bucket has more than %d namespaces", mostNamespaces)
+
+// follow looks up which namespaces the bucket has, and at first what the store heeds, until ctx ends.
+func (a *Archive) follow(ctx context.Context) {
+	probed := false
+	for said := ""; ctx.Err() == nil; {
+		err := a.look(ctx)
+		if err == nil && !probed {
+			err = a.probe(ctx)
+			probed = err == nil
+		}
+		a.cfg.Metrics.BucketUp(err == nil)
+		pause := lookEvery
+		why := ""
+		if err != nil {
+			pause, why = retryEvery, volume.OneLine(err)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case why != "" && said == "":
+			a.cfg.Log.Error(err, "the bucket of the archive cannot be used; nothing is archived, read there or deleted until it can")
+		case why == "" && said != "":
+			a.cfg.Log.Info("the bucket of the archive can be used again", logkeys.Cause, said)
+		}
+		said = why
+		if retry.Pause(ctx, retry.Around(pause)) != nil {
+			return
+		}
+	}
+}
+
+// probe finds out whether the bucket can be written, and what the store makes of signatures.
+func (a *Archive) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	cluster, err := a.Cluster()
+	if err != nil {
+		return err
+	}
+	heeds, err := a.cfg.Bucket.Probe(ctx, form.ClusterPrefix(cluster)+trial)
+	if err != nil {
+		return err
+	}
+	a.cfg.Metrics.ChecksumsHeeded(heeds.Checksum)
+	a.cfg.Log.Info("the bucket of the archive can be used", "checksums", heeds.Checksum, "lengths", heeds.Length)
+	if !heeds.Checksum {
+		a.cfg.Log.Info("the store does not compare objects with the checksums that are signed: who steals a URL can write other bytes for " +
+			"five minutes; the checksums in the index of a volume show that when it is read")
+	}
+	return nil
+}
+
+// look looks up which namespaces the bucket has.
+func (a *Archive) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	cluster, err := a.Cluster()
+	if err != nil {
+		return err
+	}
+	uids, err := a.namespaces(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.uids = uids
+	// What was signed may be uploaded in the next five minutes.
+	maps.DeleteFunc(a.expected, func(uid string, _ bool) bool { return uids[uid] })
+	return nil
+}
+
+// namespaces returns the UIDs of all namespaces in the bucket.
+func (a *Archive) namespaces(ctx context.Context, cluster string) (map[string]bool, error) {
+	prefix := form.ClusterPrefix(cluster)
+	uids := map[string]bool{}
+	for q := (bucket.Query{Prefix: prefix, Delimiter: "/"}); ; {
+		page, err := a.cfg.Bucket.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range page.Prefixes {
+			uids[strings.TrimSuffix(strings.TrimPrefix(p, prefix), "/")] = true
+		}
+		switch {
+		case !page.More:
+			return uids, nil
+		case len(uids) > mostNamespaces:
+			return nil, errTooMany
+		}
+		q.After = page.Last()
+	}
+}
+
+// Expect takes note that the namespace with that UID will have an index. If it is never uploaded, that namespace is looked through in
+// vain.
+func (a *Archive) Expect(namespaceUID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.expected) < mostNamespaces {
+		a.expected[namespaceUID] = true
+	}
+}
+
+// Missing returns true while it is not known which namespaces the bucket has.
+func (a *Archive) Missing() (fleet.Missing, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return fleet.Missing{Node: fleet.Archived, Reason: fleet.NotListed}, a.uids == nil
+}
+
+// With returns the namespaces of the bucket that are selected.
+func (a *Archive) With(w fleet.Where) []fleet.Node {
+	var parts []fleet.Node
+	for _, uid := range a.selected(w) {
+		parts = append(parts, &tenant{archive: a, uid: uid})
+	}
+	return parts
+}
+
+// selected returns the UIDs of the namespaces that are selected. That of a namespace that exists need not be known.
+func (a *Archive) selected(w fleet.Where) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var uids []string
+	if w.UID != "" {
+		uids = append(uids, w.UID)
+	}
+	if !w.All && w.Name == "" {
+		return uids
+	}
+	known := maps.Clone(a.expected)
+	maps.Copy(known, a.uids)
+	for uid := range known {
+		_, exists := a.cfg.Namespaces.OfUID(uid)
+		if uid != w.UID && (w.All || !exists) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// skipFor is how long a bucket is not asked for lists that has just not answered: else each list would wait for it.
+const skipFor = 5 * time.Second
+
+// reachable returns why the bucket is not asked just now; nil if it is.
+func (a *Archive) reachable() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.away != nil && a.now().Sub(a.since) < skipFor {
+		return a.away
+	}
+	return nil
+}
+
+// answered takes note of whether the bucket has answered a list.
+func (a *Archive) answered(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		a.away = nil
+	case errors.Is(err, bucket.ErrAway) && !errors.Is(err, context.Canceled):
+		a.away, a.since = err, a.now()
+	}
+}
