@@ -49,6 +49,8 @@ type options struct {
 	podEvents  bool
 	driverName string
 
+	archive archiveOptions
+
 	holdNodes    bool
 	releaseNodes bool
 
@@ -87,6 +89,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.BoolVar(&o.podEvents, "pod-events", true,
 		"write an event on each pod that failed, which says how to see its files; for --outcomes watch")
 	flags.StringVar(&o.driverName, "driver-name", api.DriverName, "name of the CSI driver whose volumes these events are about")
+	o.archive.define(flags)
 	flags.BoolVar(&o.holdNodes, "hold-nodes", false,
 		"keep a node from the Cluster Autoscaler and Karpenter while volumes on it wait to be archived: 10 minutes at most after the last "+
 			"one was retained, 20 in two hours")
@@ -146,11 +149,16 @@ func (o options) check() error {
 			return fmt.Errorf("--%s: %w", checked.flag, checked.err)
 		}
 	}
+	if err := o.archive.check(); err != nil {
+		return err
+	}
 	switch {
 	case o.shutdownDelay < 0 || o.shutdownDelay > longestDelay:
 		return fmt.Errorf("--shutdown-delay %s is outside of 0s..%s", o.shutdownDelay, longestDelay)
 	case o.holdNodes && o.releaseNodes:
 		return errors.New("--release-nodes removes what --hold-nodes sets; give one of them")
+	case o.holdNodes && o.archive.bucket == "":
+		return errors.New("--hold-nodes is of no use without --archive-bucket: nothing waits to be archived")
 	case o.outcomes != watchOutcomes && o.outcomes != noOutcomes:
 		return fmt.Errorf("--outcomes %q is neither watch nor off", o.outcomes)
 	case !slices.Contains([]string{builtinCert, givenCert}, o.certMode):

@@ -15,6 +15,7 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/katbox/katbox/internal/gateway/archived"
 	"github.com/katbox/katbox/internal/gateway/arrays"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
@@ -23,6 +24,7 @@ import (
 	"github.com/katbox/katbox/internal/gateway/podevents"
 	"github.com/katbox/katbox/internal/gateway/server"
 	"github.com/katbox/katbox/internal/gateway/trust"
+	"github.com/katbox/katbox/internal/gateway/uploads"
 	"github.com/katbox/katbox/internal/lib/logging"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/ops"
@@ -87,6 +89,9 @@ type instance struct {
 	registry *hub.Registry
 	arrays   *arrays.Arrays
 	fleet    *fleet.Fleet
+	// archive and uploads are nil without --archive-bucket.
+	archive *archived.Archive
+	uploads *uploads.Uploads
 }
 
 // live starts the gateway bottom-up, serves until ctx ends or a part fails, and stops what has started
@@ -283,7 +288,10 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	i.registry, err = hub.New(hub.Config{
+	if err := i.startArchive(ctx); err != nil {
+		return err
+	}
+	hubs := hub.Config{
 		Reviewer: hub.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience),
 		Expected: i.pods, Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
 		Joined: func(node string) {
@@ -292,7 +300,11 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 			}
 		},
 		Hash: resource.NodeHash, Metrics: i.counted, Log: i.log.WithName("nodes"),
-	})
+	}
+	if i.uploads != nil {
+		hubs.Owners, hubs.Uploads = uploads.Sealing{Uploads: i.uploads}, i.uploads
+	}
+	i.registry, err = hub.New(hubs)
 	if err != nil {
 		return err
 	}
@@ -322,10 +334,14 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	}
 	i.waits = append(i.waits, i.arrays.Wait)
 	i.arrays.Start(ctx)
-	i.fleet, err = fleet.New(fleet.Config{
+	fleets := fleet.Config{
 		Nodes: fleetNodes{i.registry, i.arrays}, Namespaces: i.namespaces, Owners: i.owners, Key: i.key, Namespace: i.o.namespace,
 		Log: i.log.WithName("fleet"), Dropped: func(_ string, entries int) { i.counted.EntriesDropped(entries) },
-	})
+	}
+	if i.archive != nil {
+		fleets.Archive = i.archive
+	}
+	i.fleet, err = fleet.New(fleets)
 	return err
 }
 
@@ -348,10 +364,14 @@ func (i *instance) listenForServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answers, err := server.New(server.Config{
+	servers := server.Config{
 		Authenticator: i.trusted, Authorizer: authorizer, Fleet: i.fleet, Client: clientOf(i.registry), Namespace: i.o.namespace,
 		Ready: i.ready.check, Log: i.log.WithName("request"), Metrics: i.counted, Version: version,
-	})
+	}
+	if i.archive != nil {
+		servers.Archive = i.archive
+	}
+	answers, err := server.New(servers)
 	if err != nil {
 		return err
 	}

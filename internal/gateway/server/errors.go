@@ -41,6 +41,8 @@ func statusOf(err error, name string) *apierrors.StatusError {
 		return resource.Unavailable(name, "%v; try again when it is back", e)
 	}
 	switch {
+	case errors.Is(err, fleet.ErrArchive):
+		return resource.Unavailable(name, "%s; try again in a moment", oneLine(err))
 	case errors.Is(err, fleet.ErrContinue):
 		return resource.BadRequest(api.BadContinue, "continue", "%v", fleet.ErrContinue)
 	case errors.Is(err, fleet.ErrExpired):

@@ -19,7 +19,7 @@ func (c *call) files(values url.Values) error {
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(c.r.Context(), c.s.node)
+	ctx, cancel := context.WithTimeout(c.r.Context(), c.s.reading())
 	defer cancel()
 	found, node, err := c.reach(ctx)
 	if err != nil {

@@ -188,12 +188,13 @@ func (c *call) find(ctx context.Context) (fleet.Found, error) {
 		defer release()
 	}
 	found, err := c.s.Fleet.Find(ctx, fleet.Lookup{
-		Reader: c.reader(), Namespace: c.what.Namespace, NodeHash: node, Pod: pod, Truncated: !exact,
+		Reader: c.reader(), Namespace: c.what.Namespace, NodeHash: node, Pod: pod, Truncated: !exact, Name: c.what.Name,
 		Match: func(v api.Volume) bool { return resource.Name(v) == c.what.Name },
 	})
 	if away := (*fleet.NotConnectedError)(nil); err != nil {
 		switch {
-		case errors.Is(err, fleet.ErrNotFound), errors.Is(err, fleet.ErrSilent), errors.Is(err, trust.ErrUnavailable), errors.As(err, &away):
+		case errors.Is(err, fleet.ErrNotFound), errors.Is(err, fleet.ErrSilent), errors.Is(err, fleet.ErrArchive),
+			errors.Is(err, trust.ErrUnavailable), errors.As(err, &away):
 			return fleet.Found{}, err
 		}
 		return fleet.Found{}, &nodeError{err}
@@ -213,6 +214,9 @@ func (c *call) reach(ctx context.Context) (found fleet.Found, node *api.Client, 
 	c.node = found.Node.Node()
 	if found.Volume.Array != nil {
 		return found, nil, c.onArray(found.Volume)
+	}
+	if found.Volume.Archived != "" && c.s.Archive != nil {
+		return found, c.s.Archive.Client(found.Volume).OnBehalf(c.who.GetName(), c.audit), nil
 	}
 	client, ok := c.s.Client(c.node)
 	if !ok {

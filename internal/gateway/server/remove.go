@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -46,9 +47,12 @@ func (c *call) remove(values url.Values) error {
 			return resource.Conflict(v.Name, "the precondition has the resourceVersion %q, and retained volumes have none", *p.ResourceVersion)
 		}
 	}
-	remove, message := func() error { return node.Purge(ctx, found.Volume.ID, reason) }, ""
+	remove, message := func() error { return c.purge(ctx, found.Volume, node, reason) }, ""
 	if grace := options.GracePeriodSeconds; grace != nil && *grace > 0 {
 		message = resource.Released + ": the volume goes after the grace of its node"
+		if until := found.Volume.ArchivedUntil; until != nil {
+			message += "; its copy in the archive stays until " + until.UTC().Format(time.RFC3339) + " unless it is deleted, then or now"
+		}
 		remove = func() error {
 			_, err := node.Release(ctx, found.Volume.ID, reason)
 			return err
@@ -65,11 +69,29 @@ func (c *call) remove(values url.Values) error {
 	})
 }
 
+// purge deletes a volume now, and its copy in the archive: else that would be shown from now on. The copy goes first, so a bucket
+// that is away changes nothing; and once more afterwards, if the node was just writing it.
+func (c *call) purge(ctx context.Context, v api.Volume, node *api.Client, reason string) error {
+	copied := c.s.Archive != nil && v.Archived == ""
+	if copied {
+		if err := c.s.Archive.Forget(ctx, v); err != nil {
+			return err
+		}
+	}
+	if err := node.Purge(ctx, v.ID, reason); err != nil || !copied {
+		return err
+	}
+	return c.s.Archive.Forget(ctx, v)
+}
+
 // notRemoved is the error of a volume that a node did not delete. One that is gone already is not
 // found.
 func notRemoved(err error) error {
 	if said := (*api.Error)(nil); errors.As(err, &said) && (said.Code == http.StatusGone || said.Code == http.StatusNotFound) {
 		return fleet.ErrNotFound
+	}
+	if errors.Is(err, fleet.ErrArchive) {
+		return err
 	}
 	return &nodeError{err}
 }

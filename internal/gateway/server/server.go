@@ -36,7 +36,9 @@ const (
 	// removeLimit is how long a node may take to record that a volume is gone, and beginLimit until a
 	// stream begins.
 	removeLimit = 30 * time.Second
-	beginLimit  = 30 * time.Second
+	// archiveLimit is how long more it takes to find a volume where there is an archive, and to read there what is no stream.
+	archiveLimit = 15 * time.Second
+	beginLimit   = 30 * time.Second
 	// answerLimit is how long the API server may take to read an answer that is not a stream.
 	answerLimit = 30 * time.Second
 	// handleLimit is how long a request may take until its answer begins, with time to spare for the
@@ -73,6 +75,15 @@ type Fleet interface {
 	Find(context.Context, fleet.Lookup) (fleet.Found, error)
 }
 
+// Archive has copies of volumes, which outlive their nodes.
+type Archive interface {
+	// Client returns a client that reads a volume which is archived as if a node answered, and deletes it.
+	Client(v api.Volume) *api.Client
+	// Forget deletes the copy of a volume that a node has, if there is one. Its error wraps [fleet.ErrArchive] if nothing is known, and
+	// nothing was deleted.
+	Forget(ctx context.Context, v api.Volume) error
+}
+
 // Config is what a Server works with.
 type Config struct {
 	Authenticator Authenticator
@@ -80,6 +91,8 @@ type Config struct {
 	Fleet         Fleet
 	// Client returns the client of a node; false if the node is not connected.
 	Client func(node string) (*api.Client, bool)
+	// Archive may be nil.
+	Archive Archive
 	// Namespace is the gateway's own, in which volumes are whose namespace is not known.
 	Namespace string
 	// Ready returns why the gateway cannot answer requests at present; nil if it can.
@@ -135,6 +148,14 @@ func New(c Config) (*Server, error) {
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	return s, nil
+}
+
+// reading is how long a request for files may take.
+func (s *Server) reading() time.Duration {
+	if s.Archive == nil {
+		return s.node
+	}
+	return s.node + archiveLimit
 }
 
 // Stop breaks the streams that run and refuses new ones. What else runs ends by itself. The log says
