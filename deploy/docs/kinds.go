@@ -91,7 +91,8 @@ var kinds = []kind{
 			"to the bucket.",
 		cure: "[The archive](archive.md) says what the bucket has to allow. What failed is tried again by itself. An object that is " +
 			"damaged is not: the volume is lost, unless its node still has it.",
-		from: []string{"internal/gateway/nodehold", "internal/gateway/bucket", "internal/model/archived", "internal/node/archiver"},
+		from: []string{"internal/gateway/nodehold", "internal/gateway/bucket", "internal/gateway/archived", "internal/gateway/uploads",
+			"internal/model/archived", "internal/node/archiver"},
 	},
 	{
 		title: "A flag of the daemon", met: "as the last line of the daemon, which `kubectl -n katbox describe pod` shows",

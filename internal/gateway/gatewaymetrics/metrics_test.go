@@ -53,13 +53,6 @@ func everything(m *gatewaymetrics.Metrics) {
 	m.OutcomesTold(gatewaymetrics.Forgotten, 1)
 	m.PodEvent(gatewaymetrics.Written)
 	m.PodEvent(gatewaymetrics.Limited)
-	m.BucketUp(true)
-	m.ChecksumsHeeded(false)
-	m.UploadSigned(gatewaymetrics.Signed)
-	m.ArchiveDeleted(gatewaymetrics.Piece)
-	m.ArchiveSwept(gatewaymetrics.Done)
-	m.ArchiveRead(gatewaymetrics.Failed)
-	m.KeysDropped(2)
 	m.NodesHeld(3)
 	m.NodeHold(gatewaymetrics.Began)
 	m.NodeHold(gatewaymetrics.Failed)
@@ -97,13 +90,6 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_gateway_node_connections_total{outcome="accepted"}`:                        1,
 		`katbox_gateway_node_connections_total{outcome="busy"}`:                            1,
 		`katbox_gateway_node_connections_total{outcome="refused"}`:                         0,
-		`katbox_gateway_archive_bucket_up`:                                                 1,
-		`katbox_gateway_archive_checksums_heeded`:                                          0,
-		`katbox_gateway_archive_uploads_total{outcome="signed"}`:                           1,
-		`katbox_gateway_archive_deleted_total{object="piece"}`:                             1,
-		`katbox_gateway_archive_sweeps_total{outcome="done"}`:                              1,
-		`katbox_gateway_archive_reads_total{outcome="failed"}`:                             1,
-		`katbox_gateway_archive_dropped_keys_total`:                                        2,
 		`katbox_gateway_node_holds_total{outcome="began"}`:                                 1,
 		`katbox_gateway_node_holds_total{outcome="ended"}`:                                 0,
 		`katbox_gateway_node_holds_total{outcome="failed"}`:                                1,
