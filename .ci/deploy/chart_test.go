@@ -31,6 +31,7 @@ func TestChartEqualsManifests(t *testing.T) {
 		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
 		withOptIn:               {"--set", "optIn.enabled=true"},
 		withLogs:                {"--set", "logs.enabled=true"},
+		withHolds:               {"--set", held},
 		withFile: {"--set", "gateway.enabled=true", "--set-json",
 			`policy={"namespaces": [{"match": ["ci", "team-*"], "lifespan": "3d"}]}`},
 		withPoolsAndGateway: {"--kube-version", before,
@@ -44,7 +45,7 @@ func TestChartEqualsManifests(t *testing.T) {
 			if dir == "overlays/with-pools" || dir == "overlays/with-local" || dir == withPoolsAndGateway || dir == withPrevention {
 				objects = append(objects, kustomize(t, definitions)...)
 			}
-			want, got := byName(objects), byName(withoutTests(helm(t, args...)))
+			want, got := byName(objects), byName(withoutHooks(helm(t, args...)))
 			delete(want, "Namespace /katbox")
 			for name, object := range want {
 				if got[name] == nil {
@@ -71,9 +72,9 @@ func byName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstr
 	return named
 }
 
-// withoutTests returns the objects that an installation makes; those for "helm test" come later.
-func withoutTests(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] == "test" })
+// withoutHooks returns the objects that an installation makes; those for "helm test", and for its end, come later.
+func withoutHooks(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" })
 }
 
 // withoutHelm returns a part of an object without Helm's labels, in whatever map or selector they are.

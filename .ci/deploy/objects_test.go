@@ -42,7 +42,7 @@ const (
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
 	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withHostNetwork, withPoolsAndGateway,
-		withPrevention, withAdmission, withOptIn, withFile, withLogs) {
+		withPrevention, withAdmission, withOptIn, withFile, withLogs, withArchive, withHolds) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range append(files(t, examples+"/*.yaml"), files(t, examples+"/admission/*.yaml")...) {
@@ -77,7 +77,7 @@ func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
 	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/gateway-host-network",
 		"components/pools", "components/local", "components/prevent-scheduling", "components/admission-policy", "components/opt-in",
-		"components/opt-in-v1beta1", "components/policy-file", "components/logs") {
+		"components/opt-in-v1beta1", "components/policy-file", "components/logs", "components/archive", "components/hold-nodes") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
 	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {

@@ -201,6 +201,23 @@ spec:
             - --pod-logs-dir={{ .dir }}
             {{- end }}
             {{- end }}
+            {{- if include "katbox.archives" . }}
+            {{- with .Values.archive }}
+            - --archive={{ .what | default "OnFailure" }}
+            {{- with .rate }}
+            - --archive-rate={{ . }}
+            {{- end }}
+            {{- with .maxVolume }}
+            - --archive-max={{ . }}
+            {{- end }}
+            {{- if (.bucket).caConfigMap }}
+            - --archive-ca=/var/run/katbox-archive-ca/ca.crt
+            {{- end }}
+            {{- if hasPrefix "http://" (.bucket.endpoint | default "") }}
+            - --archive-insecure
+            {{- end }}
+            {{- end }}
+            {{- end }}
             {{- range .Values.extraArgs }}
             - {{ . | quote }}
             {{- end }}
@@ -222,6 +239,9 @@ spec:
               valueFrom:
                 fieldRef:
                   fieldPath: status.hostIPs
+            {{- end }}
+            {{- with include "katbox.archiveProxy" . }}
+            {{- . | nindent 12 }}
             {{- end }}
             {{- with .Values.extraEnv }}
             {{- toYaml . | nindent 12 }}
@@ -343,6 +363,11 @@ spec:
             {{- with include "katbox.keptLogs" . | fromYaml }}
             - name: pod-logs
               mountPath: {{ .dir }}
+              readOnly: true
+            {{- end }}
+            {{- if include "katbox.archiveCA" . }}
+            - name: archive-ca
+              mountPath: /var/run/katbox-archive-ca
               readOnly: true
             {{- end }}
             {{- with .Values.extraVolumeMounts }}
@@ -495,6 +520,12 @@ spec:
             path: {{ .dir }}
             type: Directory
         {{- end }}
+        {{- with include "katbox.archiveCA" . }}
+        # By it the daemon knows the store. It has no credentials: the gateway signs each request of it.
+        - name: archive-ca
+          configMap:
+            name: {{ . }}
+        {{- end }}
         {{- with .Values.extraVolumes }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -518,5 +549,33 @@ be looked up: without one nothing says whether there are daemons that keep none.
 {{- end }}
 {{- if $kept }}
 {{- toYaml (merge (dict "dir" ($logs.dir | default "/var/log/pods")) $logs) }}
+{{- end }}
+{{- end }}
+
+{{- /* Whether volumes are archived; empty: no. */ -}}
+{{- define "katbox.archives" -}}
+{{- if (.Values.archive).enabled }}
+{{- if not .Values.gateway.enabled }}
+{{- fail "archive.enabled needs gateway.enabled: the gateway signs what the nodes send to the bucket" }}
+{{- end }}true
+{{- end }}
+{{- end }}
+
+{{- /* The ConfigMap with the CAs of the store; empty: there is none. */ -}}
+{{- define "katbox.archiveCA" -}}
+{{- if include "katbox.archives" . }}{{ (.Values.archive.bucket).caConfigMap }}{{ end }}
+{{- end }}
+
+{{- /* The environment of who reaches the store through a proxy. The API server is reached without it. */ -}}
+{{- define "katbox.archiveProxy" -}}
+{{- if include "katbox.archives" . }}
+{{- with .Values.archive.proxy }}
+{{- if .https -}}
+- name: HTTPS_PROXY
+  value: {{ .https | quote }}
+- name: NO_PROXY
+  value: $(KUBERNETES_SERVICE_HOST){{ with .except }},{{ . }}{{ end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
