@@ -2,6 +2,7 @@ package archiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -179,7 +180,7 @@ func (a *Archiver) run(ctx context.Context) {
 			continue
 		}
 		record, err := a.copy(ctx, w.Next)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errNotNow) {
 			return
 		}
 		if failures = a.ended(record, err, failures); failures == 0 {
@@ -219,12 +220,14 @@ func (a *Archiver) ended(r volume.Record, err error, failures int) int {
 		return 0
 	}
 	f := failureOf(err)
-	if f == nil {
-		return 0 // it is gone, or published again
-	}
-	a.cfg.Metrics.ArchiveFailed(f.reason)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if f == nil {
+		// It is gone, or published again, and in the latter case may come back.
+		a.later[r.ID] = another{at: time.Now().Add(a.pace.volume.First)}
+		return 0
+	}
+	a.cfg.Metrics.ArchiveFailed(f.reason)
 	if f.forGood {
 		a.cfg.Log.Info("a volume is not archived; its files stay on the node until its lifespan is over",
 			logkeys.About(r, "reason", f.reason, logkeys.Cause, volume.OneLine(f))...)

@@ -70,8 +70,9 @@ type pace struct {
 	look, gather time.Duration
 	// ask bounds how long an ask for a URL waits for its answer, again is after how long it is repeated.
 	ask, again time.Duration
-	// upload bounds an upload, beside the time for its bytes.
+	// upload bounds an upload, and least is how many bytes the bucket has to take in each second beyond that.
 	upload time.Duration
+	least  time.Duration // as a divisor of them
 	// tries is how often an object is tried in a row, try the waits between.
 	tries int
 	try   retry.Backoff
@@ -83,7 +84,7 @@ type pace struct {
 
 var usualPace = pace{
 	look: 15 * time.Second, gather: 100 * time.Millisecond,
-	ask: time.Minute, again: 20 * time.Second, upload: time.Minute,
+	ask: time.Minute, again: 20 * time.Second, upload: time.Minute, least: 256 << 10,
 	tries: 4, try: retry.Backoff{First: time.Second, Longest: 10 * time.Second, Jitter: 0.5},
 	volume: retry.Backoff{First: 10 * time.Second, Longest: 10 * time.Minute, Jitter: 0.5},
 	all:    retry.Backoff{First: time.Second, Longest: time.Minute, Jitter: 0.5},

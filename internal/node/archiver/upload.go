@@ -17,12 +17,8 @@ import (
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
-const (
-	// mostAnswer bounds what is read of an answer of the bucket.
-	mostAnswer = 4 << 10
-	// leastRate is how many bytes the bucket has to take in a second, beside the time for each upload.
-	leastRate = 256 << 10
-)
+// mostAnswer bounds what is read of an answer of the bucket.
+const mostAnswer = 4 << 10
 
 // put brings an object into the bucket, unless it is there. It returns the answer of the gateway. What fails for a while is tried
 // a few times.
@@ -67,7 +63,7 @@ func (a *Archiver) ask(ctx context.Context, word api.UploadAsk) (api.UploadAnswe
 
 // send uploads an object.
 func (a *Archiver) send(ctx context.Context, answer api.UploadAnswer, object []byte) error {
-	limited, cancel := context.WithTimeout(ctx, a.pace.upload+time.Duration(len(object))*time.Second/leastRate)
+	limited, cancel := context.WithTimeout(ctx, a.pace.upload+time.Duration(len(object))*time.Second/a.pace.least)
 	defer cancel()
 	r, err := a.request(limited, answer, object)
 	if err != nil {
