@@ -84,8 +84,9 @@ type testNode struct {
 	published func(volume.Record)
 	// lag is the node's Config.Lag.
 	lag actors.Lag
-	// askOwner is the node's Config.AskOwner.
-	askOwner func(volume.Record) bool
+	// askOwner is the node's Config.AskOwner, toArchive its ToArchive.
+	askOwner  func(volume.Record) bool
+	toArchive func()
 	// logs is the node's Config.Logs, and logsLimit its LogsLimit.
 	logs      *lastwords.Logs
 	logsLimit int64
@@ -135,7 +136,7 @@ func (h *testNode) config() Config {
 		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained, PerOwner: h.perOwner,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published, Threads: h.threads,
-		AskOwner: h.askOwner, Lag: h.lag, Logs: h.logs, LogsLimit: h.logsLimit,
+		AskOwner: h.askOwner, ToArchive: h.toArchive, Lag: h.lag, Logs: h.logs, LogsLimit: h.logsLimit,
 	}
 }
 
