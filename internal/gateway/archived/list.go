@@ -64,10 +64,11 @@ func (t *tenant) List(ctx context.Context, _ fleet.Reader, q api.Query) (api.Vol
 			}
 			list.Items, last = append(list.Items, v), r.Key()
 		}
-		if more {
-			list.Continue = api.FormatKey(last)
+		if more || len(list.Items) == s.Limit {
+			list.Continue = api.FormatKey(last) // perhaps of an empty page
+			return false
 		}
-		return !more
+		return true
 	})
 	t.archive.answered(err)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -42,14 +41,16 @@ type Store struct {
 
 	server *httptest.Server
 	mu     sync.Mutex
-	// objects by key.
+	// objects by key, and the keys in order.
 	objects map[string]object
+	sorted  []string
 	// asked counts requests by verb: LIST, GET, HEAD, PUT, DELETE.
 	asked map[string]int
 	fail  func(verb, key string) int
 	// lax: checksums and lengths are not compared with what was signed.
 	lax bool
-	now func() time.Time
+	// now is its clock, and written what it takes as the time when an object is written.
+	now, written func() time.Time
 }
 
 type object struct {
@@ -59,7 +60,7 @@ type object struct {
 
 // New starts a store, until the test ends.
 func New(t testing.TB) *Store {
-	s := &Store{objects: map[string]object{}, asked: map[string]int{}, now: time.Now}
+	s := &Store{objects: map[string]object{}, asked: map[string]int{}, now: time.Now, written: time.Now}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
 	s.URL = s.server.URL
@@ -102,6 +103,13 @@ func (s *Store) Clock(now func() time.Time) {
 	s.now = now
 }
 
+// Written sets when objects are written from now on, as it says itself.
+func (s *Store) Written(at func() time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = at
+}
+
 // Asked returns how many requests of a verb there were; of all if it is empty.
 func (s *Store) Asked(verb string) int {
 	s.mu.Lock()
@@ -120,7 +128,7 @@ func (s *Store) Asked(verb string) int {
 func (s *Store) Put(key string, content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects[key] = object{bytes.Clone(content), s.now()}
+	s.set(key, bytes.Clone(content))
 }
 
 // Get returns an object; nil if there is none.
@@ -134,18 +142,38 @@ func (s *Store) Get(key string) []byte {
 func (s *Store) Remove(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.objects, key)
+	s.drop(key)
 }
 
 // Keys returns all keys with a prefix, in order.
 func (s *Store) Keys(prefix string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.keys(prefix)
+	return slices.Clone(s.keys(prefix))
 }
 
+// keys returns all keys with a prefix. The caller does not change them.
 func (s *Store) keys(prefix string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.objects)), func(key string) bool { return !strings.HasPrefix(key, prefix) })
+	from, _ := slices.BinarySearch(s.sorted, prefix)
+	to := from
+	for to < len(s.sorted) && strings.HasPrefix(s.sorted[to], prefix) {
+		to++
+	}
+	return s.sorted[from:to]
+}
+
+func (s *Store) set(key string, content []byte) {
+	if i, there := slices.BinarySearch(s.sorted, key); !there {
+		s.sorted = slices.Insert(s.sorted, i, key)
+	}
+	s.objects[key] = object{content, s.written()}
+}
+
+func (s *Store) drop(key string) {
+	if i, there := slices.BinarySearch(s.sorted, key); there {
+		s.sorted = slices.Delete(s.sorted, i, i+1)
+	}
+	delete(s.objects, key)
 }
 
 // ServeHTTP answers a request.
@@ -190,10 +218,10 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet, http.MethodHead:
 		s.get(w, r, key)
 	case http.MethodDelete:
-		delete(s.objects, key)
+		s.drop(key)
 		w.WriteHeader(http.StatusNoContent)
 	case http.MethodPut:
-		s.put(w, r, key, body, lax, now)
+		s.put(w, r, key, body, lax)
 	default:
 		refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
 	}
@@ -208,7 +236,7 @@ func (s *Store) get(w http.ResponseWriter, r *http.Request, key string) {
 	http.ServeContent(w, r, "", o.modified, bytes.NewReader(o.content))
 }
 
-func (s *Store) put(w http.ResponseWriter, r *http.Request, key string, body []byte, lax bool, now time.Time) {
+func (s *Store) put(w http.ResponseWriter, r *http.Request, key string, body []byte, lax bool) {
 	if len(key) > mostKey {
 		refuse(w, http.StatusBadRequest, "KeyTooLongError")
 		return
@@ -219,7 +247,7 @@ func (s *Store) put(w http.ResponseWriter, r *http.Request, key string, body []b
 			return
 		}
 	}
-	s.objects[key] = object{body, now}
+	s.set(key, body)
 }
 
 // refuse answers with an error.
@@ -260,7 +288,12 @@ func (s *Store) list(w http.ResponseWriter, q url.Values) {
 		result.EncodingType, encode = "url", url.QueryEscape
 	}
 	last := ""
-	for _, key := range s.keys(prefix) {
+	keys := s.keys(prefix)
+	if delimiter == "" {
+		from, _ := slices.BinarySearch(keys, after)
+		keys = keys[from:]
+	}
+	for _, key := range keys {
 		joined := ""
 		if i := strings.Index(key[len(prefix):], delimiter); delimiter != "" && i >= 0 {
 			joined = key[:len(prefix)+i+len(delimiter)]
