@@ -100,9 +100,9 @@ func (u *Uploads) complete(ctx context.Context, place archived.Place, pieces int
 	}
 	switch {
 	case next < pieces:
-		return fmt.Errorf("piece %d of %d is not in the bucket, and an index comes last", next, pieces)
+		return fmt.Errorf("piece %d of %d is not in the bucket, and an index comes last; upload it: %w", next, pieces, errLater)
 	case u.now().Sub(newest) > oldest:
-		return fmt.Errorf("the pieces are older than %s and may be deleted at any moment; upload them again", oldest)
+		return fmt.Errorf("the pieces are older than %s and may be deleted at any moment; upload them again: %w", oldest, errLater)
 	}
 	return nil
 }
