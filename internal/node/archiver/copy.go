@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/katbox/katbox/internal/lib/crashpoint"
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
@@ -215,11 +214,7 @@ func (c *copying) upload() {
 		if c.ctx.Err() != nil {
 			continue
 		}
-		var answer api.UploadAnswer
-		err := crashpoint.Around("upload-piece", func() (err error) {
-			answer, err = c.put(c.ctx, m.word, m.object)
-			return err
-		})
+		answer, err := c.put(c.ctx, m.word, m.object)
 		if err != nil {
 			c.cancel(err)
 			continue

@@ -55,8 +55,8 @@ type node struct {
 	volumes []*fakeVolume
 	noted   map[volume.ID]time.Time
 	objects map[string][]byte
-	// asked and puts count what the gateway and the bucket were asked for.
-	asked, puts int
+	// asked and puts count what the gateway and the bucket were asked for, running what the bucket is asked for now.
+	asked, puts, running int
 	// answer changes what the gateway answers; it returns false for no answer at all.
 	answer func(api.UploadAsk, *api.UploadAnswer) bool
 	// fault fails an upload, if it returns true. It is called without mu.
@@ -251,8 +251,14 @@ func (n *node) Ask(ctx context.Context, word api.UploadAsk, _ time.Duration) (ap
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	n.puts++
+	n.running++
 	fault := n.fault
 	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.running--
+	}()
 	if fault != nil && fault(w, r) {
 		return
 	}

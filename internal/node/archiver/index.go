@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/katbox/katbox/internal/lib/crashpoint"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/archived"
 	"github.com/katbox/katbox/internal/node/files"
@@ -21,11 +20,7 @@ func (c *copying) index(head archived.Head) (until time.Time, err error) {
 	word.Index = &api.UploadIndex{
 		Length: int64(len(object)), SHA256: archived.SumOf(object).String(), Pieces: len(c.done), Shown: c.shown,
 	}
-	var answer api.UploadAnswer
-	err = crashpoint.Around("upload-index", func() (err error) {
-		answer, err = c.put(c.ctx, word, object)
-		return err
-	})
+	answer, err := c.put(c.ctx, word, object)
 	switch {
 	case err != nil:
 		return until, err
