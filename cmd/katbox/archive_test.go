@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/archived"
+	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/testing/uplinktest"
 )
 
@@ -34,6 +36,8 @@ type archive struct {
 	// objects are by "ID NUMBER", uploads counts the uploads of each.
 	objects map[string][]byte
 	uploads map[string]int
+	// node is the last one that has connected.
+	node *uplinktest.Node
 	// at, if not nil, is called at each upload: before the object is taken, and then after. It returns true if that is to fail.
 	at func(taken bool) bool
 }
@@ -119,6 +123,9 @@ func (a *archive) serve(ca *uplinktest.Authority) (port string) {
 		if err != nil {
 			return // the node was killed
 		}
+		a.mu.Lock()
+		a.node = n
+		a.mu.Unlock()
 		defer summary.Body.Close()
 		for lines := json.NewDecoder(summary.Body); ; {
 			var line api.Summary
@@ -136,15 +143,22 @@ func (a *archive) serve(ca *uplinktest.Authority) (port string) {
 // newArchivingDaemon returns a daemon that archives to a.
 func newArchivingDaemon(t *testing.T, a *archive, flags ...string) *daemon {
 	ca := uplinktest.NewAuthority(t)
-	d := newDaemon(t, append(flags, "--afterlifespan", "1h", "--gateway", "localhost:"+a.serve(ca))...)
+	d := newDaemon(t, append(flags, "--afterlifespan", "1h", "--outcomes", "gateway", "--gateway", "localhost:"+a.serve(ca))...)
 	d.flags = append(d.flags, "--gateway-ca", filepath.Join(d.dir, "ca.crt"), "--gateway-token", filepath.Join(d.dir, "token"))
 	must(t, os.WriteFile(filepath.Join(d.dir, "token"), []byte("token"), 0o600), os.WriteFile(filepath.Join(d.dir, "ca.crt"), ca.PEM, 0o600))
 	return d
 }
 
-// ends publishes a volume with some content, and unpublishes it once its owner is known.
-func (d *daemon) ends(id string, content []byte) {
+// failedVolume is the ID of a volume with a name of its own.
+func failedVolume(i int) (id, name string) {
+	name = fmt.Sprint("v", i)
+	return string(volume.KubeletID(testPod, name)), name
+}
+
+// fails retains a volume with some content whose pod has failed, once its owner is known.
+func (a *archive) fails(d *daemon, i int, content []byte) (id string) {
 	d.t.Helper()
+	id, name := failedVolume(i)
 	req := d.request(testPod, id)
 	req.VolumeContext["csi.storage.k8s.io/pod.name"], req.VolumeContext["csi.storage.k8s.io/pod.namespace"] = "job-x7k2p", "ci"
 	_, err := d.node.NodePublishVolume(d.t.Context(), req)
@@ -154,7 +168,21 @@ func (d *daemon) ends(id string, content []byte) {
 		v, err := d.admin().Volume(d.t.Context(), id)
 		return err == nil && v.Owner != nil
 	})
+	outcome := fmt.Sprintf(`{"items":[{"podUID":%q,"outcome":"Failed","volumes":[%q]}]}`, testPod, name)
+	d.eventually("the outcome is taken", func() bool {
+		a.mu.Lock()
+		n := a.node
+		a.mu.Unlock()
+		answer, err := n.Ask(http.MethodPost, api.OutcomesPath, strings.NewReader(outcome))
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		taken, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Contains(string(taken), `"taken":1`)
+	})
 	d.unpublish(testPod, id)
+	return id
 }
 
 // isArchived reports whether a volume is known to be archived.
@@ -224,15 +252,14 @@ func TestArchive(t *testing.T) {
 		}
 		return dies && !taken
 	}
-	d := newArchivingDaemon(t, a, "--archive", "Always", "--archive-insecure")
+	d := newArchivingDaemon(t, a, "--archive", "OnFailure", "--archive-insecure")
 	d.start()
 	content := archiveContent()
 	for i := range steps {
 		a.mu.Lock()
 		step, met = i, 0
 		a.mu.Unlock()
-		id := volumeID(i)
-		d.ends(id, content)
+		id := a.fails(d, i, content)
 		<-reached
 		d.crash()
 		a.mu.Lock()
@@ -255,7 +282,7 @@ func TestArchive(t *testing.T) {
 	}
 	d.crash()
 	for i := range steps {
-		if !d.isArchived(volumeID(i))() {
+		if id, _ := failedVolume(i); !d.isArchived(id)() {
 			t.Errorf("volume %d is forgotten to be archived", i)
 		}
 	}
@@ -274,7 +301,7 @@ func TestArchiveOff(t *testing.T) {
 	_, err := d.node.NodePublishVolume(t.Context(), req)
 	must(t, err)
 	d.unpublish(testPod, volumeID(1))
-	d.ends(volumeID(2), []byte("x"))
+	a.fails(d, 2, []byte("x"))
 	for name := range d.metrics() {
 		if strings.HasPrefix(name, "katbox_archive_") {
 			t.Errorf("%s is there", name)
@@ -302,7 +329,7 @@ func TestStopArchives(t *testing.T) {
 	d := newArchivingDaemon(t, a, "--archive", "Always", "--archive-insecure")
 	d.start()
 	content := archiveContent()
-	d.ends(volumeID(1), content)
+	id := a.fails(d, 1, content)
 	<-reached
 	must(t, d.process.Signal(syscall.SIGTERM))
 	d.eventually("it stops", func() bool { return strings.Contains(d.stdout.String(), `"stopping"`) })
@@ -310,5 +337,5 @@ func TestStopArchives(t *testing.T) {
 	if code := d.wait(); code != 0 || d.stderr.String() != "" {
 		t.Errorf("exit code %d, %s", code, d.stderr)
 	}
-	a.wantContent(volumeID(1), content)
+	a.wantContent(id, content)
 }

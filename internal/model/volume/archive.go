@@ -36,8 +36,8 @@ func ParseArchive(word string) (Archive, bool) {
 	return ArchiveNever, false
 }
 
-// outcomeWait is how long after its unpublish a volume whose outcome is not known waits for it, where the outcome decides. It
-// usually comes within seconds.
+// outcomeWait is how long after its unpublish a volume waits for an outcome that is not known: it decides what is archived, and the
+// archive says it for good. It usually comes within seconds.
 const outcomeWait = time.Minute
 
 // Archived reports whether the archive had a copy when that was last known.
@@ -56,7 +56,7 @@ func (a Archive) wants(o Outcome) bool {
 
 // ArchiveAfter is how long after its unpublish a volume is archived at the earliest.
 func (r *Record) ArchiveAfter() time.Duration {
-	if r.Terms.Archive == ArchiveOnFailure && r.Outcome == OutcomeUnknown {
+	if r.Outcome == OutcomeUnknown {
 		return outcomeWait
 	}
 	return 0
