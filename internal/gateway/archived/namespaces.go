@@ -22,6 +22,8 @@ const (
 	// lookLimit bounds one look, and retryEvery is the time until the next one where it failed.
 	lookLimit  = 30 * time.Second
 	retryEvery = 10 * time.Second
+	// syncEvery is the time between two looks whether the namespaces of the cluster are known, at the start.
+	syncEvery = 200 * time.Millisecond
 	// trial is the end of the key of the object that is written as a trial.
 	trial = "trial"
 )
@@ -31,6 +33,11 @@ var errTooMany = fmt.Errorf("the bucket has more than %d namespaces", mostNamesp
 
 // follow looks up which namespaces the bucket has, and at first what the store heeds, until ctx ends.
 func (a *Archive) follow(ctx context.Context) {
+	for !a.cfg.Namespaces.Synced() { // what names the cluster comes with them
+		if retry.Pause(ctx, syncEvery) != nil {
+			return
+		}
+	}
 	probed := false
 	for said := ""; ctx.Err() == nil; {
 		err := a.look(ctx)
