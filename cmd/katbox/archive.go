@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/archiver"
 	"github.com/katbox/katbox/internal/node/handlers"
@@ -70,6 +72,24 @@ func (o archiveOptions) check(gateway string) error {
 		return fmt.Errorf("--archive-ca %q is not an absolute path", o.ca)
 	case o.on() && gateway == "":
 		return errors.New("--archive needs --gateway: the gateway signs what is copied")
+	}
+	return nil
+}
+
+// reportArchive writes what waits to be archived.
+func (i *instance) reportArchive(_ context.Context, w io.Writer) error {
+	a := i.archiver.Load()
+	if a == nil {
+		_, err := fmt.Fprintln(w, "nothing is archived: --archive=Never")
+		return err
+	}
+	waiting := a.Waiting()
+	fmt.Fprintf(w, "volumes   %d wait\n", waiting.Volumes)
+	if waiting.Volumes > 0 {
+		fmt.Fprintf(w, "bytes     %d wait\noldest    retained %s\n", waiting.Bytes, duration.When(waiting.Oldest))
+	}
+	if reason := a.Failing(); reason != "" {
+		fmt.Fprintf(w, "failing   %s\n", reason)
 	}
 	return nil
 }

@@ -331,6 +331,9 @@ func TestStopArchives(t *testing.T) {
 	content := archiveContent()
 	id := a.fails(d, 1, content)
 	<-reached
+	if report := d.reportText(); !strings.Contains(report, "volumes   1 wait\n") {
+		t.Errorf("the report does not say what waits:\n%.5000s", report)
+	}
 	must(t, d.process.Signal(syscall.SIGTERM))
 	d.eventually("it stops", func() bool { return strings.Contains(d.stdout.String(), `"stopping"`) })
 	close(goOn)

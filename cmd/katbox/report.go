@@ -33,6 +33,7 @@ func (i *instance) report(ctx context.Context, w io.Writer) error {
 		{"Katbox", i.reportProgram}, {"Flags", i.reportFlags}, {"Disk", i.reportDisk}, {"Volumes", i.reportVolumes},
 		{"Volumes that are changing or stuck", i.reportUnrest}, {"Mounts", i.reportMounts},
 		{"Volumes of arrays", i.reportArrays}, {"Pools on the node's disks", i.reportLocal}, {"Gateway", i.reportGateway},
+		{"Archive", i.reportArchive},
 		{"Controller of these pools", i.reportController}, {"Outcomes of pods", i.reportOutcomes}, {"Memory", reportMemory},
 		{"Metrics", func(_ context.Context, w io.Writer) error { return i.counted.WriteText(w) }},
 	} {

@@ -105,6 +105,13 @@ func (a *Archiver) Waiting() api.ArchiveWaiting {
 	return api.ArchiveWaiting{Volumes: w.Volumes, Bytes: w.Bytes, Oldest: w.Oldest, Newest: w.Newest}
 }
 
+// Failing is the reason why the last volumes were not archived; empty if one was since.
+func (a *Archiver) Failing() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failing
+}
+
 // Stop goes on with failures as long as ctx allows and none fails to be archived, as fast as it can; then it ends what runs.
 func (a *Archiver) Stop(ctx context.Context) {
 	a.draining.Store(true)
