@@ -29,7 +29,7 @@ func TestArchive(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_ARCHIVE") == "" {
 		t.Skip("the cluster has no store: \"make e2e SUITE=archive\" runs this")
 	}
-	c := &archiveCluster{gatewayCluster: &gatewayCluster{cluster: newCluster(t), began: time.Now()}}
+	c := &archiveCluster{gatewayCluster: &gatewayCluster{cluster: newCluster(t), began: time.Now(), archives: true}}
 	c.serveDNS(nodesService)
 	c.people()
 	c.startStore()

@@ -21,11 +21,13 @@ const (
 type gatewayCluster struct {
 	*cluster
 	began time.Time
+	// archives: the gateway has a bucket, which counts as one more node.
+	archives bool
 }
 
 // in returns the cluster for a subtest.
 func (c *gatewayCluster) in(t *testing.T) *gatewayCluster {
-	return &gatewayCluster{cluster: c.cluster.in(t), began: c.began}
+	return &gatewayCluster{cluster: c.cluster.in(t), began: c.began, archives: c.archives}
 }
 
 // TestGateway installs Katbox with its gateway as an operator does. The long stream goes on beside
@@ -98,13 +100,17 @@ func (c *gatewayCluster) gatewayReady() {
 // wholeFleet waits until each replica reports all three nodes.
 func (c *gatewayCluster) wholeFleet() {
 	c.t.Helper()
+	nodes := 3
+	if c.archives {
+		nodes++
+	}
 	c.eventually("both replicas have all nodes", func() error {
 		for range 8 { // the API server takes one replica or the other
 			var list rvList
 			if err := c.admin().read(&list, apiGroup+"/retainedvolumes?limit=1"); err != nil {
 				return err
 			}
-			if list.Fleet.Nodes != 3 || len(list.Fleet.Missing) > 0 {
+			if list.Fleet.Nodes != nodes || len(list.Fleet.Missing) > 0 {
 				return fmt.Errorf("the fleet is %+v", list.Fleet)
 			}
 		}
