@@ -300,19 +300,7 @@ func (o options) check() error {
 			return fmt.Errorf("--%s: %w", checked.flag, checked.err)
 		}
 	}
-	if err := o.logs.check(); err != nil {
-		return err
-	}
-	if err := o.archive.check(o.gateway); err != nil {
-		return err
-	}
-	if err := o.arrays.check(o); err != nil {
-		return err
-	}
-	if err := o.local.check(o); err != nil {
-		return err
-	}
-	return o.bounds().Check()
+	return cmp.Or(o.logs.check(), o.archive.check(o.gateway), o.arrays.check(o), o.local.check(o), o.bounds().Check())
 }
 
 func checkLine(line string) error {

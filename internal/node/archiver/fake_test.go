@@ -95,7 +95,8 @@ func newNode(t *testing.T) *node {
 		},
 	}
 	short := retry.Backoff{First: time.Millisecond, Longest: 5 * time.Millisecond}
-	n.pace = pace{look: 20 * time.Millisecond, gather: time.Millisecond, ask: 10 * time.Second, again: time.Second, upload: 10 * time.Second, least: 1 << 40,
+	n.pace = pace{look: 20 * time.Millisecond, gather: time.Millisecond,
+		ask: 10 * time.Second, again: time.Second, upload: 10 * time.Second, least: 1 << 40,
 		tries: 2, try: short, volume: short, all: short, note: 10 * time.Second}
 	return n
 }

@@ -25,8 +25,8 @@ import (
 //  3. of an owner with more pods than volumes of it may stay ([Index.Repeated]): those of pods between the first and
 //     the last ones, the oldest first;
 //  4. when room is needed ([Index.Early]): the released ones, those of pods that Succeeded, then all
-//     others; of those with the same outcome the archived ones go first. Among these it is the deadline under the pressure factor that counts, or, in a fair
-//     index, how much the namespace retains;
+//     others; of those with the same outcome the archived ones go first. Among these it is the deadline
+//     under the pressure factor that counts, or, in a fair index, how much the namespace retains;
 //  5. when that was not enough ([Index.Guaranteed]): those that are younger than MinLifespan, then
 //     the pinned ones.
 type Index struct {

@@ -122,7 +122,8 @@ func TestArchiveOverTheWire(t *testing.T) {
 		if (line.Archive != nil) != on || on && *line.Archive != *waiting.Load() {
 			t.Errorf("archive %t: the first line has %+v", on, line.Archive)
 		}
-		const answer = `{"items":[{"id":"v","number":-1,"sha256":"sum","url":"https://bucket/x","header":{"a":"b"},"until":"2026-12-30T16:00:00Z"}]}`
+		const answer = `{"items":[{"id":"v","number":-1,"sha256":"sum","url":"https://bucket/x","header":{"a":"b"},` +
+			`"until":"2026-12-30T16:00:00Z"}]}`
 		if !on {
 			n.wantAnswer(t, 404, http.MethodPost, api.UploadsPath, answer)
 			continue

@@ -1,0 +1,186 @@
+package archiver
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/testing/metricstest"
+)
+
+// TestLostVolume: one that a pod uses again while it is copied is not archived, and that is no failure.
+func TestLostVolume(t *testing.T) {
+	for name, at := range map[string]int{"at the first piece": 1, "at the index": 3} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			v := n.add(1, volume.Failed, someFiles(4))
+			other := n.add(2, volume.Failed, map[string][]byte{"a": []byte("x")})
+			var count atomic.Int64
+			n.fault = func(http.ResponseWriter, *http.Request) bool {
+				if int(count.Add(1)) == at {
+					v.lose(errPublished)
+				}
+				return false
+			}
+			n.start()
+			n.until("the other one is archived", n.isNoted(other))
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if n.isNoted(v)() {
+				t.Error("it is noted as archived")
+			}
+			for name := range metricstest.Of(t, n.metrics) {
+				if strings.HasPrefix(name, "katbox_archive_failures_total") {
+					t.Errorf("%s is counted", name)
+				}
+			}
+		})
+	}
+}
+
+// TestGoesOn: an archiver that takes over uploads only what the bucket does not have, whenever the one before it ended.
+func TestGoesOn(t *testing.T) {
+	for ends := 1; ends <= 3; ends++ {
+		n := newNode(t)
+		content := someFiles(5)
+		v := n.add(1, volume.Failed, content)
+		reached := make(chan struct{})
+		var count atomic.Int64
+		n.fault = func(_ http.ResponseWriter, r *http.Request) bool {
+			if int(count.Add(1)) != ends {
+				return false
+			}
+			_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the archiver has gone
+			close(reached)
+			<-r.Context().Done()
+			return true
+		}
+		first, err := start(n.config, n.pace)
+		must(t, err)
+		<-reached
+		n.stop(first)
+		n.until("the bucket has what arrived", func() bool { return n.running == 0 })
+		n.wantNotArchived(v)
+		there := len(n.keys(v))
+		n.mu.Lock()
+		n.fault, n.puts = nil, 0
+		n.mu.Unlock()
+		n.start()
+		n.until("it is archived", n.isNoted(v))
+		n.wantArchived(v, content)
+		n.mu.Lock()
+		if n.puts != 2+1-there {
+			t.Errorf("%d uploads, and %d objects were there", n.puts, there)
+		}
+		n.mu.Unlock()
+	}
+}
+
+// TestTooLarge: what is larger than allowed, by what it takes or by its tar, is given up, and so is what no kubelet named.
+func TestTooLarge(t *testing.T) {
+	n := newNode(t)
+	n.config.Max = 8 << 20
+	large := n.add(1, volume.Failed, someFiles(6))
+	measured := n.add(2, volume.Failed, nil)
+	measured.description.Size.Bytes = 9 << 20
+	named := n.add(3, volume.Failed, nil)
+	named.description.Record.ID = "my-volume"
+	small := n.add(4, volume.Failed, map[string][]byte{"a": []byte("x")})
+	n.start()
+	n.until("the small one is archived", n.isNoted(small))
+	n.wantNotArchived(large)
+	n.wantNotArchived(measured)
+	if got := n.failures(tooLarge); got != 2 {
+		t.Errorf("%v are too large", got)
+	}
+	if got := n.failures(noKubelet); got != 1 {
+		t.Errorf("%v are named otherwise", got)
+	}
+}
+
+// TestStop: failures are still archived when the daemon stops, and nothing else, as long as it may take.
+func TestStop(t *testing.T) {
+	n := newNode(t)
+	first := n.add(1, volume.Failed, map[string][]byte{"a": []byte("x")})
+	second := n.add(2, volume.Failed, map[string][]byte{"a": []byte("y")})
+	third := n.add(3, volume.Succeeded, map[string][]byte{"a": []byte("z")})
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	n.begun = func(v *fakeVolume) {
+		if v == first {
+			close(reading)
+			<-goOn
+		}
+	}
+	a, err := start(n.config, n.pace)
+	must(t, err)
+	<-reading
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		a.Stop(context.Background())
+	}()
+	n.until("it stops", a.draining.Load)
+	close(goOn)
+	<-stopped
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.isNoted(first)() || !n.isNoted(second)() || n.isNoted(third)() {
+		t.Errorf("archived are %v", n.noted)
+	}
+}
+
+// TestStopWhileNothingSucceeds: a bucket that is away holds up no stop.
+func TestStopWhileNothingSucceeds(t *testing.T) {
+	n := newNode(t)
+	n.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	}
+	v := n.add(1, volume.Failed, map[string][]byte{"a": []byte("x")})
+	a, err := start(n.config, n.pace)
+	must(t, err)
+	n.until("it fails", func() bool { return n.puts > 2 })
+	a.Stop(context.Background())
+	n.wantNotArchived(v)
+}
+
+// TestOutage: once the bucket is back, each volume is archived once.
+func TestOutage(t *testing.T) {
+	n := newNode(t)
+	var away atomic.Bool
+	away.Store(true)
+	var order []string
+	n.fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if away.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		if strings.HasSuffix(r.URL.Path, "/index") {
+			n.mu.Lock()
+			order = append(order, strings.Split(r.URL.Path, "/")[4])
+			n.mu.Unlock()
+		}
+		return false
+	}
+	var want []string
+	for i := range 5 {
+		v := n.add(i, volume.Failed, map[string][]byte{"a": {byte(i)}})
+		want = append(want, string(v.description.Record.Pod))
+	}
+	// One that has just failed waits longer than the others.
+	n.pace.volume.First, n.pace.volume.Longest = 20*time.Millisecond, 20*time.Millisecond
+	n.start()
+	n.until("it fails", func() bool { return n.puts > 20 })
+	away.Store(false)
+	n.until("all are archived", func() bool { return len(n.noted) == 5 })
+	slices.Sort(order)
+	if !slices.Equal(order, want) {
+		t.Errorf("%q, want each once: %q", order, want)
+	}
+}
