@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -35,7 +34,8 @@ func (o *archiveOptions) define(flags *pflag.FlagSet) {
 	flags.StringVar(&o.endpoint, "archive-endpoint", "", "URL of the store that has the bucket, which speaks S3; empty for AWS's in the region")
 	flags.StringVar(&o.region, "archive-region", "us-east-1", "region of the bucket, as it is signed")
 	flags.StringVar(&o.credentials, "archive-credentials", "",
-		"directory with the files access-key-id and secret-access-key, and session-token if there is one; read again when they change")
+		"directory with the files access-key-id and secret-access-key, and session-token if there is one, read again when they change; "+
+			"empty for those that AWS gives the pod, by the role of its ServiceAccount")
 	flags.StringVar(&o.ca, "archive-ca", "", "file with CAs for the store, beside the public ones")
 	flags.StringVar(&o.lifespan, "archive-lifespan", standardLifespan, "how long a copy is kept, from when it is complete")
 }
@@ -49,9 +49,6 @@ func (o *archiveOptions) check() error {
 			}
 		}
 		return nil
-	}
-	if o.credentials == "" {
-		return errors.New("--archive-credentials is missing: --archive-bucket needs the directory with the credentials of the bucket")
 	}
 	if lifespan, err := duration.Parse(o.lifespan); err != nil || lifespan < leastLifespan {
 		return fmt.Errorf("--archive-lifespan %q is not a duration of %s or more; write it as 12h or 30d", o.lifespan, leastLifespan)

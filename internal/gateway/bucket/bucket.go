@@ -16,6 +16,9 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
 var (
@@ -47,7 +50,7 @@ type Config struct {
 	Region string
 	// Bucket is its name.
 	Bucket string
-	// Credentials is the directory with the files of the credentials.
+	// Credentials is the directory with the files of the credentials; empty for those that AWS gives a pod.
 	Credentials string
 	// CA is a file with certificates that sign the store's, beside those of the system; it may be empty.
 	CA string
@@ -55,15 +58,12 @@ type Config struct {
 
 // Bucket is a bucket. Its methods may be called from several goroutines.
 type Bucket struct {
-	base   *url.URL
-	region string
-	keys   *keyring
-	http   http.Client
-	now    func() time.Time
+	name   string
+	client *minio.Client
+	// http sends what is signed, as a node does.
+	http http.Client
+	now  func() time.Time
 }
-
-// amazon is where a bucket is a part of the host's name. Elsewhere it is the first element of the path: all stores know that.
-const amazon = ".amazonaws.com"
 
 var (
 	validBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
@@ -77,30 +77,32 @@ func New(c Config) (*Bucket, error) {
 		return nil, fmt.Errorf("%q is not the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens", c.Bucket)
 	case !validRegion.MatchString(c.Region):
 		return nil, fmt.Errorf("%q is not a region: lower-case letters, digits and hyphens", c.Region)
-	case c.Credentials == "":
-		return nil, errors.New("the directory with the credentials of the bucket is missing")
 	}
-	base, err := parseEndpoint(cmp.Or(c.Endpoint, "s3."+c.Region+amazon))
+	at, err := parseEndpoint(cmp.Or(c.Endpoint, "s3."+c.Region+".amazonaws.com"))
 	if err != nil {
 		return nil, err
-	}
-	if strings.HasSuffix(base.Host, amazon) && !strings.Contains(c.Bucket, ".") {
-		base.Host = c.Bucket + "." + base.Host
-		base.Path = "/"
-	} else {
-		base.Path = "/" + c.Bucket + "/"
 	}
 	transport, err := newTransport(c.CA)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bucket{base: base, region: c.Region, keys: &keyring{dir: c.Credentials}, now: time.Now, http: http.Client{
-		Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-	if _, err := b.keys.get(b.now()); err != nil {
+	keys := credentials.NewIAM("")
+	if c.Credentials != "" {
+		files := &keyring{dir: c.Credentials, now: time.Now}
+		if _, err := files.Retrieve(); err != nil {
+			return nil, err
+		}
+		keys = credentials.New(files)
+	}
+	client, err := minio.New(at.Host, &minio.Options{
+		Creds: keys, Secure: at.Scheme == "https", Transport: bounded{transport}, Region: c.Region, MaxRetries: 1,
+	})
+	if err != nil {
 		return nil, err
 	}
-	return b, nil
+	return &Bucket{name: c.Bucket, client: client, now: time.Now, http: http.Client{
+		Transport: bounded{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
 }
 
 func parseEndpoint(text string) (*url.URL, error) {
@@ -140,78 +142,84 @@ func newTransport(ca string) (*http.Transport, error) {
 	}, nil
 }
 
+// mostAnswer bounds an answer that is no object: that of a list has 1,000 keys of 1,024 bytes, each byte encoded in three.
+const mostAnswer = 4 << 20
+
+// bounded bounds what is read of answers. Objects are bounded by who reads them.
+type bounded struct{ *http.Transport }
+
+// RoundTrip sends a request.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.Transport.RoundTrip(r)
+	if err == nil && (r.Method != http.MethodGet || r.URL.Query().Has("list-type") || answer.StatusCode >= http.StatusMultipleChoices) {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(answer.Body, mostAnswer), answer.Body}
+	}
+	return answer, err
+}
+
 // Close closes the connections that no request uses.
 func (b *Bucket) Close() { b.http.CloseIdleConnections() }
 
-// at returns the URL of an object; of the bucket itself if key is empty.
-func (b *Bucket) at(key string) *url.URL {
-	to := *b.base
-	to.Path += key
-	return &to
-}
-
 // Head returns what the store says of an object.
 func (b *Bucket) Head(ctx context.Context, key string) (Object, error) {
-	answer, err := b.ask(ctx, http.MethodHead, b.at(key), nil)
+	o, err := b.client.StatObject(ctx, b.name, key, minio.StatObjectOptions{})
 	if err != nil {
-		return Object{}, fmt.Errorf("look at %s: %w", named(key), err)
+		return Object{}, fmt.Errorf("look at %s: %w", named(key), errorOf(err))
 	}
-	answer.Body.Close()
-	modified, err := http.ParseTime(answer.Header.Get("Last-Modified"))
-	if err != nil || answer.ContentLength < 0 {
+	if o.Size < 0 || o.LastModified.IsZero() {
 		return Object{}, fmt.Errorf("look at %s: %w: it does not say how long it is, or since when it is there", named(key), ErrAway)
 	}
-	return Object{key, answer.ContentLength, modified}, nil
+	return Object{key, o.Size, o.LastModified}, nil
 }
 
 // Get returns the first most bytes of an object, or all of it if it is shorter. The caller closes it.
 func (b *Bucket) Get(ctx context.Context, key string, most int64) (io.ReadCloser, error) {
-	header := http.Header{"Range": {fmt.Sprintf("bytes=0-%d", most-1)}}
-	answer, err := b.ask(ctx, http.MethodGet, b.at(key), header)
+	options := minio.GetObjectOptions{}
+	options.Set("Range", fmt.Sprintf("bytes=0-%d", most-1))
+	body, _, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, key, options)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", named(key), err)
+		return nil, fmt.Errorf("read %s: %w", named(key), errorOf(err))
 	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(answer.Body, most), answer.Body}, nil
+	}{io.LimitReader(body, most), body}, nil
 }
 
 // Delete deletes an object. One that is not there is no error.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
-	answer, err := b.ask(ctx, http.MethodDelete, b.at(key), nil)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	err := errorOf(b.client.RemoveObject(ctx, b.name, key, minio.RemoveObjectOptions{}))
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("delete %s: %w", named(key), err)
 	}
-	return answer.Body.Close()
+	return nil
 }
 
-// ask sends a request without a body. The caller closes the body of an answer without an error.
-func (b *Bucket) ask(ctx context.Context, method string, to *url.URL, header http.Header) (*http.Response, error) {
-	keys, err := b.keys.get(b.now())
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+// errorOf returns the error of a request in the words of this package.
+func errorOf(err error) error {
+	if err == nil {
+		return nil
 	}
-	request, err := http.NewRequestWithContext(ctx, method, to.String(), nil)
-	if err != nil {
-		return nil, err
+	said := minio.ErrorResponse{}
+	if !errors.As(err, &said) {
+		return fmt.Errorf("%w: %w", ErrAway, withoutURL(err))
 	}
-	for name, values := range header {
-		request.Header[name] = values
+	why := strings.TrimSpace(fmt.Sprintf("%d %s %s", said.StatusCode, oneLine(said.Code), oneLine(said.Message)))
+	return ofStatus(said.StatusCode, said.Code, why)
+}
+
+// ofStatus returns the error of an answer that is one.
+func ofStatus(status int, code, why string) error {
+	switch {
+	case status == http.StatusNotFound && code != "NoSuchBucket":
+		return ErrNotFound
+	case status == http.StatusForbidden, status == http.StatusUnauthorized:
+		return fmt.Errorf("%w: %w: %s", ErrAway, ErrDenied, why)
 	}
-	signer{keys, b.region}.authorize(request, b.now())
-	answer, err := b.http.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, withoutURL(err))
-	}
-	if answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices {
-		return answer, nil
-	}
-	defer answer.Body.Close()
-	return nil, refusal(answer)
+	return fmt.Errorf("%w: %s", ErrAway, why)
 }
 
 // withoutURL returns the error of a request without its URL, which may be signed.
@@ -222,21 +230,12 @@ func withoutURL(err error) error {
 	return err
 }
 
-// refusal returns the error of an answer that is one.
+// refusal returns the error of an answer to what was signed.
 func refusal(answer *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, mostError))
-	var said struct {
-		Code, Message string
-	}
+	var said struct{ Code, Message string }
 	_ = xml.Unmarshal(text, &said) // the status says enough where it is none
-	why := strings.TrimSpace(answer.Status + " " + oneLine(said.Code) + " " + oneLine(said.Message))
-	switch {
-	case answer.StatusCode == http.StatusNotFound && said.Code != "NoSuchBucket":
-		return ErrNotFound
-	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
-		return fmt.Errorf("%w: %w: %s", ErrAway, ErrDenied, why)
-	}
-	return fmt.Errorf("%w: %s", ErrAway, why)
+	return ofStatus(answer.StatusCode, said.Code, strings.TrimSpace(answer.Status+" "+oneLine(said.Code)+" "+oneLine(said.Message)))
 }
 
 // mostNamed bounds how much of a key a message shows: its end tells objects apart.

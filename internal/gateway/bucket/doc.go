@@ -1,14 +1,14 @@
-// Package bucket is the S3 API as far as the gateway needs it: list, read a part, look, delete, and sign a URL with which a
+// Package bucket is the S3 API as far as the gateway needs it: list, read an object, look, delete, and sign a URL with which a
 // node uploads one object. It knows nothing of what is in the objects.
 //
-// It speaks to the store with net/http, and signs with version 4 of AWS's signatures: five kinds of requests are less than the
-// client of any library, and each answer is bounded here, before it is in memory. Stores that speak S3 will do: AWS, Google
-// Cloud Storage with HMAC keys, MinIO, Ceph, Versity and others. Azure's does not.
+// It is minio-go behind an interface of its own. Stores that speak S3 will do: AWS, Google Cloud Storage with HMAC keys, MinIO, Ceph,
+// Versity and others. Azure's does not. Answers are bounded by the transport, and no request is repeated: the caller decides.
 //
 // # Credentials
 //
 // They are files in a directory, as a Secret is mounted: access-key-id, secret-access-key, and session-token if there is one.
-// They are read again each half minute, so a Secret that changes needs no restart.
+// They are read again each half minute, so a Secret that changes needs no restart. Without a directory they are those that AWS
+// gives a pod: the role of its ServiceAccount, or of its node.
 //
 // # Signed uploads
 //
@@ -20,5 +20,5 @@
 // # Errors
 //
 // [ErrNotFound] is the answer of a store; [ErrAway] is wrapped by the error of a store that does not answer, answers with a
-// failure of its own, or refuses the credentials. The caller decides whether to ask again: nothing here repeats a request.
+// failure of its own, or refuses the credentials.
 package bucket

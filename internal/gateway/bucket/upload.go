@@ -27,20 +27,22 @@ type Upload struct {
 // checksumHeader has the checksum of an object, in base64. Stores compare it with what they get.
 const checksumHeader = "X-Amz-Checksum-Sha256"
 
-// SignPut signs the upload of an object of that length and checksum, which is in hexadecimal digits. It asks no one.
+// SignPut signs the upload of an object of that length and checksum, which is in hexadecimal digits.
 func (b *Bucket) SignPut(key string, length int64, sum string, expires time.Duration) (Upload, error) {
 	raw, err := hex.DecodeString(sum)
 	if err != nil || len(raw) != sha256.Size || length <= 0 {
 		return Upload{}, fmt.Errorf("an object of %d bytes with the SHA-256 %.80q cannot be signed", length, sum)
 	}
-	keys, err := b.keys.get(b.now())
-	if err != nil {
-		return Upload{}, err
-	}
 	checksum := base64.StdEncoding.EncodeToString(raw)
 	header := http.Header{"Content-Length": {strconv.FormatInt(length, 10)}, checksumHeader: {checksum}}
+	// It waits for no one but AWS, where a pod has its credentials from there.
+	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
+	defer cancel()
 	now := b.now()
-	to := signer{keys, b.region}.presign(http.MethodPut, b.at(key), header, expires, now)
+	to, err := b.client.PresignHeader(ctx, http.MethodPut, b.name, key, expires, nil, header)
+	if err != nil {
+		return Upload{}, fmt.Errorf("sign an upload: %w", err)
+	}
 	return Upload{URL: to.String(), Header: map[string]string{checksumHeader: checksum}, Expires: now.Add(expires)}, nil
 }
 
@@ -126,4 +128,9 @@ func (b *Bucket) refuses(ctx context.Context, key string, signed, sent []byte) (
 		return true, nil
 	}
 	return false, fmt.Errorf("write other bytes than were signed as a trial: %w", err)
+}
+
+func sumOf(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:]
 }

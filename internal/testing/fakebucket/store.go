@@ -259,12 +259,14 @@ func refuse(w http.ResponseWriter, code int, why string) {
 
 type (
 	listResult struct {
-		XMLName        xml.Name `xml:"ListBucketResult"`
-		IsTruncated    bool
-		EncodingType   string `xml:",omitempty"`
-		KeyCount       int
-		Contents       []content
-		CommonPrefixes []common
+		XMLName      xml.Name `xml:"ListBucketResult"`
+		IsTruncated  bool
+		EncodingType string `xml:",omitempty"`
+		// The list goes on behind it.
+		NextContinuationToken string `xml:",omitempty"`
+		KeyCount              int
+		Contents              []content
+		CommonPrefixes        []common
 	}
 	content struct {
 		Key, LastModified string
@@ -282,12 +284,15 @@ func (s *Store) list(w http.ResponseWriter, q url.Values) {
 	}
 	most = min(most, 1000)
 	prefix, after, delimiter := q.Get("prefix"), q.Get("start-after"), q.Get("delimiter")
+	if token := q.Get("continuation-token"); token != "" {
+		after = token
+	}
 	encode := func(text string) string { return text }
 	var result listResult
 	if q.Get("encoding-type") == "url" {
 		result.EncodingType, encode = "url", url.QueryEscape
 	}
-	last := ""
+	last, seen := "", ""
 	keys := s.keys(prefix)
 	if delimiter == "" {
 		from, _ := slices.BinarySearch(keys, after)
@@ -303,13 +308,15 @@ func (s *Store) list(w http.ResponseWriter, q url.Values) {
 			continue
 		}
 		if len(result.Contents)+len(result.CommonPrefixes) == most {
-			result.IsTruncated = true
+			result.IsTruncated, result.NextContinuationToken = true, seen
 			break
 		}
 		if joined != "" {
 			result.CommonPrefixes, last = append(result.CommonPrefixes, common{encode(joined)}), joined
+			seen = joined + "\U0010FFFF"
 			continue
 		}
+		seen = key
 		o := s.objects[key]
 		result.Contents = append(result.Contents, content{encode(key), o.modified.UTC().Format("2006-01-02T15:04:05.000Z"), len(o.content)})
 	}
