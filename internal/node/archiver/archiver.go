@@ -3,7 +3,6 @@ package archiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -73,9 +72,9 @@ func start(cfg Config, times pace) (*Archiver, error) {
 		givenUp: map[volume.ID]struct{}{}, later: map[volume.ID]another{},
 	}
 	// Before anyone asks: a gateway that hears that nothing waits lets the node go.
+	a.waiting.Store(&volume.Waiting{})
 	if _, err := a.look(ctx); err != nil {
-		cancel()
-		return nil, fmt.Errorf("which volumes wait to be archived: %w", err)
+		a.unknown(err)
 	}
 	a.tasks.Go(func() {
 		defer close(a.done)
@@ -135,12 +134,16 @@ func (a *Archiver) watch(ctx context.Context) {
 		}
 		cancel()
 		if _, err := a.look(ctx); err != nil && ctx.Err() == nil {
-			a.cfg.Log.V(1).Info("what waits to be archived is not known, trying again", logkeys.Cause, err.Error())
+			a.unknown(err)
 		}
 		signal(a.next)
 		// Pods end in crowds, and each look goes through all that waits.
 		_ = retry.Pause(ctx, a.pace.gather)
 	}
+}
+
+func (a *Archiver) unknown(err error) {
+	a.cfg.Log.V(1).Info("what waits to be archived is not known, trying again", logkeys.Cause, err.Error())
 }
 
 // look asks what waits, and tells the metrics.
