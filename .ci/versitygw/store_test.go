@@ -105,7 +105,8 @@ func TestRealStore(t *testing.T) {
 		retained, until := time.Unix(2_000_000_000+int64(i), 0), time.Unix(3_000_000_000, 0)
 		key, err := archived.IndexKey(place.Cluster, api.Volume{
 			ID: string(place.ID), PodUID: string(place.Pod), Pod: strings.Repeat("a-long-name-", 20), Namespace: "batch", Node: "node-1",
-			RetainedAt: &retained, ExpiresAt: &until, Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: place.NamespaceUID, Kind: "Job", Name: "job"},
+			RetainedAt: &retained, ExpiresAt: &until,
+			Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: place.NamespaceUID, Kind: "Job", Name: "job"},
 		})
 		must(t, err)
 		must(t, b.Put(ctx, key, []byte("index")))

@@ -31,7 +31,8 @@ func (o *archiveOptions) define(flags *pflag.FlagSet) {
 	o.flags = flags
 	flags.StringVar(&o.bucket, "archive-bucket", "",
 		"bucket that nodes copy retained volumes to with --archive, and that their copies are read from; empty for no archive")
-	flags.StringVar(&o.endpoint, "archive-endpoint", "", "URL of the store that has the bucket, which speaks S3; empty for AWS's in the region")
+	flags.StringVar(&o.endpoint, "archive-endpoint", "",
+		"URL of the store that has the bucket, which speaks S3; empty for AWS's in the region")
 	flags.StringVar(&o.region, "archive-region", "us-east-1", "region of the bucket, as it is signed")
 	flags.StringVar(&o.credentials, "archive-credentials", "",
 		"directory with the files access-key-id and secret-access-key, and session-token if there is one, read again when they change; "+

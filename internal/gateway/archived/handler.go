@@ -89,7 +89,8 @@ func (c *call) route() error {
 	case rest == "" && method == http.MethodDelete:
 		return c.remove()
 	case rest == "" && method == http.MethodPatch:
-		return api.NewError(api.Conflict, "the volume is in the archive, where it is kept until %s: it can be deleted, and neither pinned nor released",
+		return api.NewError(api.Conflict,
+			"the volume is in the archive, where it is kept until %s: it can be deleted, and neither pinned nor released",
 			c.volume.ExpiresAt.UTC().Format(time.RFC3339))
 	case rest == "/files" && method == http.MethodGet:
 		return c.files()
@@ -108,7 +109,8 @@ func (c *call) remove() error {
 		return wrong
 	}
 	if grace != "" {
-		return api.NewError(api.Conflict, "the volume is in the archive, which knows no grace: delete it now, or leave it; it goes by itself at %s",
+		return api.NewError(api.Conflict,
+			"the volume is in the archive, which knows no grace: delete it now, or leave it; it goes by itself at %s",
 			c.volume.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	if err := c.archive.forget(c.r.Context(), c.volume); err != nil {
@@ -163,7 +165,8 @@ func (c *call) bytes() error {
 	case c.archive.streaming <- struct{}{}:
 		defer func() { <-c.archive.streaming }()
 	case <-waiting.Done():
-		e := api.NewError(api.TooManyRequests, "%d requests read from the archive, which is the most; try again when one has ended", mostStreaming)
+		e := api.NewError(api.TooManyRequests,
+			"%d requests read from the archive, which is the most; try again when one has ended", mostStreaming)
 		e.RetryAfter = time.Second
 		return e
 	}

@@ -207,8 +207,8 @@ func TestHostileKeys(t *testing.T) {
 	prefix := form.IndexPrefix(cluster, alpha)
 	rest := strings.TrimPrefix(v.Archived, prefix)
 	for _, k := range []string{
-		prefix, prefix + "x", prefix + "ffffffffffffffff-csi-1/x", prefix + rest[:len(rest)-3], prefix + rest + "AAAA", prefix + strings.ToUpper(rest),
-		prefix + strings.Replace(rest, "/", "//", 1), prefix + "../" + rest, prefix + "0" + rest[1:] + "=",
+		prefix, prefix + "x", prefix + "ffffffffffffffff-csi-1/x", prefix + rest[:len(rest)-3], prefix + rest + "AAAA",
+		prefix + strings.ToUpper(rest), prefix + strings.Replace(rest, "/", "//", 1), prefix + "../" + rest, prefix + "0" + rest[1:] + "=",
 	} {
 		s.store.Put(k, []byte("x"))
 	}

@@ -95,10 +95,12 @@ func must(t testing.TB, err error) {
 
 // shown describes a volume of a namespace, retained some seconds after the epoch.
 func shown(uid string, seconds int) api.Volume {
-	retained, published, expires := epoch.Add(time.Duration(seconds)*time.Second), epoch.Add(-time.Hour), time.Now().Add(24*time.Hour).Truncate(time.Second)
+	retained, published := epoch.Add(time.Duration(seconds)*time.Second), epoch.Add(-time.Hour)
+	expires := time.Now().Add(24 * time.Hour).Truncate(time.Second)
 	pod := fmt.Sprintf("%08x-0000-4000-8000-000000000000", seconds)
 	return api.Volume{
-		ID: string(volume.KubeletID(volume.PodUID(pod), "scratch")), Namespace: "alpha", Pod: fmt.Sprint("job-", seconds), PodUID: pod, Volume: "scratch",
+		ID: string(volume.KubeletID(volume.PodUID(pod), "scratch")), Volume: "scratch",
+		Namespace: "alpha", Pod: fmt.Sprint("job-", seconds), PodUID: pod,
 		Owner: &api.Owner{Verdict: volume.Confirmed.String(), NamespaceUID: uid, Kind: "Job", Name: "job", Job: "job"}, Node: "node-1",
 		Phase: api.PhaseArchived, PublishedAt: &published, RetainedAt: &retained, ExpiresAt: &expires, Outcome: "Failed",
 	}

@@ -171,8 +171,9 @@ func TestFilesAreTheNodes(t *testing.T) {
 			}
 		}
 	}
-	if got, stream := read(api.BytesQuery{Path: "log.txt", TailLines: 2}); got != "two\nthree\n" || stream.ContentType != "text/plain; charset=utf-8" {
-		t.Errorf("%q, %+v", got, stream)
+	got, last := read(api.BytesQuery{Path: "log.txt", TailLines: 2})
+	if got != "two\nthree\n" || last.ContentType != "text/plain; charset=utf-8" {
+		t.Errorf("%q, %+v", got, last)
 	}
 	if got, _ := read(api.BytesQuery{Path: "log.txt", TailBytes: 3}); got != "ee\n" {
 		t.Errorf("%q", got)
@@ -194,7 +195,8 @@ func TestFilesAreTheNodes(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, err := c.Bytes(t.Context(), v.ID, api.BytesQuery{Path: "log.txt", Offset: 1000}); code(err) != http.StatusRequestedRangeNotSatisfiable {
+	_, err := c.Bytes(t.Context(), v.ID, api.BytesQuery{Path: "log.txt", Offset: 1000})
+	if code(err) != http.StatusRequestedRangeNotSatisfiable {
 		t.Errorf("behind the end: %v", err)
 	}
 }
@@ -240,7 +242,8 @@ func TestListsAreTheNodes(t *testing.T) {
 					}
 				}
 				if !slices.Equal(got, want) || truncated != page.Truncated {
-					t.Errorf("%q, depth %d, %d at once, truncated %t:\n%q\nand on the node, truncated %t:\n%q", path, depth, limit, truncated, got, page.Truncated, want)
+					t.Errorf("%q, depth %d, %d at once, truncated %t:\n%q\nand on the node, truncated %t:\n%q",
+						path, depth, limit, truncated, got, page.Truncated, want)
 				}
 			}
 		}
@@ -385,7 +388,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d objects", o.taken, len(o.kept))
 	}
 	// One that cannot be read is not kept.
-	if _, _, err := o.get(t.Context(), "d", 4, func(context.Context) ([]byte, error) { return nil, io.ErrUnexpectedEOF }); !errors.Is(err, io.ErrUnexpectedEOF) {
+	_, _, err := o.get(t.Context(), "d", 4, func(context.Context) ([]byte, error) { return nil, io.ErrUnexpectedEOF })
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
 	get("d", 4)()

@@ -180,7 +180,8 @@ func (t *tarWriter) entry(e *form.Entry) error {
 		return nil
 	}
 	h := &tar.Header{
-		Name: name, Mode: int64(e.Mode & 0o1777), Uid: int(e.UID), Gid: int(e.GID), ModTime: time.Unix(e.ModTime.Unix(), int64(e.ModTime.Nanosecond())),
+		Name: name, Mode: int64(e.Mode & 0o1777), Uid: int(e.UID), Gid: int(e.GID),
+		ModTime: time.Unix(e.ModTime.Unix(), int64(e.ModTime.Nanosecond())),
 	}
 	switch e.Type {
 	case api.File:

@@ -83,7 +83,8 @@ func (x *index) list(ctx context.Context, p paths.Path, q api.FilesQuery) (api.F
 	list := api.FileList{Path: p.Ref(), Entries: []api.Entry{}}
 	after, err := paths.ParseRef(q.Continue)
 	if err != nil || strings.Contains(q.Continue, ";") {
-		return list, asked.Bad(api.BadContinue, "continue", "continue=%.300q is not a value that continues this list; begin the list anew", q.Continue)
+		return list, asked.Bad(api.BadContinue, "continue",
+			"continue=%.300q is not a value that continues this list; begin the list anew", q.Continue)
 	}
 	l := &listing{below: p.String(), after: after.String(), depth: q.Depth, limit: q.Limit, way: on{path: p}}
 	if err := x.each(ctx, l.see); err != nil {

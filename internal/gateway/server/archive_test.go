@@ -89,7 +89,8 @@ func (i *inBucket) archived(r volume.Record, node string) (name string) {
 	piece := form.Piece{Length: int64(len(object)), Sum: form.SumOf(object)}
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
 	v := api.Volume{
-		ID: string(r.ID), Pod: r.PodName, PodUID: string(r.Pod), Namespace: r.Namespace, Node: node, PublishedAt: &r.Published, RetainedAt: &r.Unpublished,
+		ID: string(r.ID), Pod: r.PodName, PodUID: string(r.Pod), Namespace: r.Namespace, Node: node,
+		PublishedAt: &r.Published, RetainedAt: &r.Unpublished,
 		ExpiresAt: &until, Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: r.Owner.NamespaceUID},
 	}
 	index, err := encoder.Finish(form.Head{Volume: v, Root: form.Entry{Type: api.Directory}, Size: int64(text.Len())}, []form.Piece{piece})
@@ -127,7 +128,8 @@ func TestArchivedVolume(t *testing.T) {
 	c := newArchive(t)
 	name := c.archived(recordOf(1), "node-that-is-gone")
 	all, names := c.list("alice", list)
-	if !slices.Equal(names, []string{name}) || all.Items[0].Status.Phase != api.PhaseArchived || all.Items[0].Spec.NodeName != "node-that-is-gone" {
+	if !slices.Equal(names, []string{name}) || all.Items[0].Status.Phase != api.PhaseArchived ||
+		all.Items[0].Spec.NodeName != "node-that-is-gone" {
 		t.Errorf("%q, %+v", names, all.Items)
 	}
 	for selector, want := range map[string]int{"Archived": 1, "Retained": 0, "Published": 0} {
@@ -232,7 +234,8 @@ func TestRemoveWithCopy(t *testing.T) {
 	}
 	c.store.Fail(nil)
 	// A dry run deletes nothing.
-	if answer, text := c.whole(c.do("alice", http.MethodDelete, list+"/"+name+"?dryRun=All", nil, "")); answer.StatusCode != 200 || len(c.store.Keys("")) != 2 {
+	answer, text := c.whole(c.do("alice", http.MethodDelete, list+"/"+name+"?dryRun=All", nil, ""))
+	if answer.StatusCode != 200 || len(c.store.Keys("")) != 2 {
 		t.Errorf("%d %s, %q", answer.StatusCode, text, c.store.Keys(""))
 	}
 	if answer, text := c.whole(c.do("alice", http.MethodDelete, list+"/"+name, nil, "")); answer.StatusCode != http.StatusOK {

@@ -85,7 +85,9 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, store: fakebucket.New(t), owners: &owners{there: true}, indexes: &indexes{there: map[volume.ID]api.Volume{}}, now: time.Now()}
+	s := &stage{
+		T: t, store: fakebucket.New(t), owners: &owners{there: true}, indexes: &indexes{there: map[volume.ID]api.Volume{}}, now: time.Now(),
+	}
 	b, err := bucket.New(bucket.Config{
 		Endpoint: s.store.URL, Region: fakebucket.Region, Bucket: fakebucket.Name, Credentials: fakebucket.Credentials(t),
 	})
@@ -127,8 +129,8 @@ func (s *stage) piece(number int, content []byte) api.UploadAsk {
 func (s *stage) index(pieces int, content []byte) api.UploadAsk {
 	a, retained, bytes := s.ask(), s.now.Add(-time.Minute), int64(42)
 	a.Index = &api.UploadIndex{Length: int64(len(content)), SHA256: archived.SumOf(content).String(), Pieces: pieces, Shown: api.Volume{
-		ID: a.ID, Namespace: "lies", Pod: "lies", PodUID: "lies", Volume: "scratch", Node: "lies", Phase: "lies", RetainedAt: &retained, Bytes: &bytes,
-		Outcome: "Failed", Owner: &api.Owner{Verdict: volume.Confirmed.String(), NamespaceUID: beta},
+		ID: a.ID, Namespace: "lies", Pod: "lies", PodUID: "lies", Volume: "scratch", Node: "lies", Phase: "lies", RetainedAt: &retained,
+		Bytes: &bytes, Outcome: "Failed", Owner: &api.Owner{Verdict: volume.Confirmed.String(), NamespaceUID: beta},
 	}}
 	return a
 }
@@ -176,8 +178,9 @@ func TestArchive(t *testing.T) {
 		if code := s.send(answer, []byte("Piece "+string(content[6]))); code == http.StatusOK {
 			t.Error("other bytes are taken")
 		}
-		if answer := s.one(s.Uploads, "node-1", s.index(2, []byte("index"))); answer.URL != "" || !answer.Retry || !strings.Contains(answer.Refused, "not in the bucket") {
-			t.Errorf("an index before piece %d: %+v", number, answer)
+		early := s.one(s.Uploads, "node-1", s.index(2, []byte("index")))
+		if early.URL != "" || !early.Retry || !strings.Contains(early.Refused, "not in the bucket") {
+			t.Errorf("an index before piece %d: %+v", number, early)
 		}
 		for range 2 {
 			if code := s.send(answer, content); code != http.StatusOK {
@@ -194,7 +197,8 @@ func TestArchive(t *testing.T) {
 	}
 	keys := s.store.Keys("")
 	slices.Sort(keys)
-	if len(keys) != 3 || !strings.HasPrefix(keys[0], archived.IndexPrefix(cluster, alpha)) || !strings.HasPrefix(keys[1], archived.PiecesPrefix(cluster, alpha)) {
+	if len(keys) != 3 || !strings.HasPrefix(keys[0], archived.IndexPrefix(cluster, alpha)) ||
+		!strings.HasPrefix(keys[1], archived.PiecesPrefix(cluster, alpha)) {
 		t.Fatalf("%q", keys)
 	}
 	_, v, err := archived.ParseIndexKey(keys[0])
@@ -210,7 +214,8 @@ func TestArchive(t *testing.T) {
 		t.Errorf("%q", s.indexes.expected)
 	}
 	s.indexes.there[volume.ID(v.ID)] = v
-	if again := s.one(s.Uploads, "node-1", s.index(2, []byte("another index"))); !again.There || again.URL != "" || !again.Until.Equal(answer.Until) {
+	again := s.one(s.Uploads, "node-1", s.index(2, []byte("another index")))
+	if !again.There || again.URL != "" || !again.Until.Equal(answer.Until) {
 		t.Errorf("a second index: %+v", again)
 	}
 }
@@ -239,6 +244,12 @@ func TestOwners(t *testing.T) {
 	}
 	other := s.replica(s.cfg.Bucket, []byte("the key of another cluster"))
 	again := s.replica(s.cfg.Bucket, []byte("the key of all replicas"))
+	podOf := func(uid string) func(*api.UploadAsk) { return func(a *api.UploadAsk) { a.PodUID = uid } }
+	namespace := func(name string) func(*api.UploadAsk) { return func(a *api.UploadAsk) { a.Namespace = name } }
+	idOf := func(id string) func(*api.UploadAsk) { return func(a *api.UploadAsk) { a.ID = id } }
+	owner := func(change func(*api.Owner)) func(*api.UploadAsk) { return func(a *api.UploadAsk) { change(&a.Owner) } }
+	moved := func(o *api.Owner) { o.Job, o.JobIndex = "job0", "" }
+	denied := func(o *api.Owner) { *o = api.Owner{Verdict: "Denied"} }
 	for name, tt := range map[string]struct {
 		owners owners
 		u      *Uploads
@@ -246,25 +257,25 @@ func TestOwners(t *testing.T) {
 		ask    api.UploadAsk
 		signed bool
 	}{
-		"the pod is there":                      {owners{there: true}, s.Uploads, "node-1", s.piece(0, content), true},
-		"the pod is known":                      {owners{known: true}, s.Uploads, "node-1", s.piece(0, content), true},
-		"the pod is gone, sealed":               {owners{}, again, "node-1", sealed(nil), true},
-		"sealed, and the API server is away":    {owners{away: true}, again, "node-1", sealed(nil), true},
-		"the pod is gone, not sealed":           {owners{}, again, "node-1", s.piece(0, content), false},
-		"another node":                          {owners{there: true}, s.Uploads, "node-2", s.piece(0, content), false},
-		"another node, known":                   {owners{known: true}, s.Uploads, "node-2", s.piece(0, content), false},
-		"another node with the seal":            {owners{}, s.Uploads, "node-2", sealed(nil), false},
-		"another node with the seal, known":     {owners{known: true}, s.Uploads, "node-2", sealed(nil), false},
-		"the seal of another cluster":           {owners{}, other, "node-1", sealed(nil), false},
-		"another pod's seal":                    {owners{}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.PodUID = beta }), false},
-		"another namespace's UID":               {owners{}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.Owner.NamespaceUID = beta }), false},
-		"another namespace":                     {owners{}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.Namespace = "beta" }), false},
-		"another namespace of a pod that is":    {owners{known: true}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.Namespace = "beta" }), false},
-		"another owner":                         {owners{}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.Owner.Job = "x" }), false},
-		"texts that are moved between fields":   {owners{}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.Owner.Job, a.Owner.JobIndex = "job0", "" }), false},
-		"not confirmed":                         {owners{}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.Owner = api.Owner{Verdict: "Denied"} }), false},
-		"a path for an ID":                      {owners{}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.ID = "../../" + beta }), false},
-		"a path for an ID, of a pod that there": {owners{there: true}, s.Uploads, "node-1", sealed(func(a *api.UploadAsk) { a.ID = "csi-../i/x" }), false},
+		"the pod is there":                   {owners{there: true}, s.Uploads, "node-1", s.piece(0, content), true},
+		"the pod is known":                   {owners{known: true}, s.Uploads, "node-1", s.piece(0, content), true},
+		"the pod is gone, sealed":            {owners{}, again, "node-1", sealed(nil), true},
+		"sealed, and the API server is away": {owners{away: true}, again, "node-1", sealed(nil), true},
+		"the pod is gone, not sealed":        {owners{}, again, "node-1", s.piece(0, content), false},
+		"another node":                       {owners{there: true}, s.Uploads, "node-2", s.piece(0, content), false},
+		"another node, known":                {owners{known: true}, s.Uploads, "node-2", s.piece(0, content), false},
+		"another node with the seal":         {owners{}, s.Uploads, "node-2", sealed(nil), false},
+		"another node with the seal, known":  {owners{known: true}, s.Uploads, "node-2", sealed(nil), false},
+		"the seal of another cluster":        {owners{}, other, "node-1", sealed(nil), false},
+		"another pod's seal":                 {owners{}, s.Uploads, "node-1", sealed(podOf(beta)), false},
+		"another namespace":                  {owners{}, s.Uploads, "node-1", sealed(namespace("beta")), false},
+		"another namespace of a known pod":   {owners{known: true}, s.Uploads, "node-1", sealed(namespace("beta")), false},
+		"another namespace's UID":            {owners{}, s.Uploads, "node-1", sealed(owner(func(o *api.Owner) { o.NamespaceUID = beta })), false},
+		"another owner":                      {owners{}, s.Uploads, "node-1", sealed(owner(func(o *api.Owner) { o.Job = "x" })), false},
+		"texts that are moved":               {owners{}, s.Uploads, "node-1", sealed(owner(moved)), false},
+		"not confirmed":                      {owners{}, s.Uploads, "node-1", sealed(owner(denied)), false},
+		"a path for an ID":                   {owners{}, s.Uploads, "node-1", sealed(idOf("../../" + beta)), false},
+		"a path for an ID, of a known pod":   {owners{there: true}, s.Uploads, "node-1", sealed(idOf("csi-../i/x")), false},
 	} {
 		*s.owners = tt.owners
 		tt.u.cfg.Owners = s.owners
@@ -300,13 +311,19 @@ func TestBounds(t *testing.T) {
 	year := func(y int) *time.Time { at := time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC); return &at }
 	for name, a := range map[string]api.UploadAsk{
 		"neither": s.ask(), "both": both,
-		"negative": piece(func(p *api.UploadPiece) { p.Number = -1 }), "too many": piece(func(p *api.UploadPiece) { p.Number = archived.MaxPieces }),
-		"empty": piece(func(p *api.UploadPiece) { p.Length = 0 }), "long": piece(func(p *api.UploadPiece) { p.Length = archived.MaxPiece + 1 }),
-		"no sum": piece(func(p *api.UploadPiece) { p.SHA256 = "" }), "a path": piece(func(p *api.UploadPiece) { p.SHA256 = strings.Repeat("../", 21) + "x" }),
-		"upper case": piece(func(p *api.UploadPiece) { p.SHA256 = strings.ToUpper(hex.EncodeToString(make([]byte, 31)) + "aa") }),
-		"no pieces":  index(func(i *api.UploadIndex) { i.Pieces = 0 }), "many pieces": index(func(i *api.UploadIndex) { i.Pieces = archived.MaxPieces + 1 }),
-		"a long index": index(func(i *api.UploadIndex) { i.Length = archived.MaxIndex + 1 }), "no time": index(func(i *api.UploadIndex) { i.Shown.RetainedAt = nil }),
-		"long ago": index(func(i *api.UploadIndex) { i.Shown.RetainedAt = year(1970) }), "to come": index(func(i *api.UploadIndex) { i.Shown.RetainedAt = year(2200) }),
+		"negative":     piece(func(p *api.UploadPiece) { p.Number = -1 }),
+		"too many":     piece(func(p *api.UploadPiece) { p.Number = archived.MaxPieces }),
+		"empty":        piece(func(p *api.UploadPiece) { p.Length = 0 }),
+		"long":         piece(func(p *api.UploadPiece) { p.Length = archived.MaxPiece + 1 }),
+		"no sum":       piece(func(p *api.UploadPiece) { p.SHA256 = "" }),
+		"a path":       piece(func(p *api.UploadPiece) { p.SHA256 = strings.Repeat("../", 21) + "x" }),
+		"upper case":   piece(func(p *api.UploadPiece) { p.SHA256 = strings.ToUpper(hex.EncodeToString(make([]byte, 31)) + "aa") }),
+		"no pieces":    index(func(i *api.UploadIndex) { i.Pieces = 0 }),
+		"many pieces":  index(func(i *api.UploadIndex) { i.Pieces = archived.MaxPieces + 1 }),
+		"a long index": index(func(i *api.UploadIndex) { i.Length = archived.MaxIndex + 1 }),
+		"no time":      index(func(i *api.UploadIndex) { i.Shown.RetainedAt = nil }),
+		"long ago":     index(func(i *api.UploadIndex) { i.Shown.RetainedAt = year(1970) }),
+		"to come":      index(func(i *api.UploadIndex) { i.Shown.RetainedAt = year(2200) }),
 	} {
 		if answer := s.one(s.Uploads, "node-1", a); answer.URL != "" || answer.Refused == "" || answer.Retry || s.store.Asked("") != 0 {
 			t.Errorf("%s: %+v, %d requests", name, answer, s.store.Asked(""))

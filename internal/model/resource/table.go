@@ -84,7 +84,8 @@ var columns = []column{
 	},
 	{
 		metav1.TableColumnDefinition{
-			Name: "Phase", Type: "string", Priority: 1, Description: "Retained on its node, or Archived: no node has it any more, and the archive a copy.",
+			Name: "Phase", Type: "string", Priority: 1,
+			Description: "Retained on its node, or Archived: no node has it any more, and the archive a copy.",
 		},
 		func(v *RetainedVolume, _ time.Time) string { return v.Status.Phase },
 	},

@@ -215,8 +215,10 @@ func TestHostileNames(t *testing.T) {
 
 func TestContentType(t *testing.T) {
 	for content, want := range map[string]string{
-		"": asked.TypeText, "text\n": asked.TypeText, "\x1b[31mred\x1b[0m\ttab": asked.TypeText, "a\x00b": asked.TypeBytes, "\xff\xfe": asked.TypeBytes, "\x7fELF": asked.TypeBytes,
-		"<html><script>": asked.TypeText, "%PDF-1.4": asked.TypeText, strings.Repeat("x", 511) + "ä": asked.TypeText, strings.Repeat("x", 511) + "\xff": asked.TypeBytes,
+		"": asked.TypeText, "text\n": asked.TypeText, "\x1b[31mred\x1b[0m\ttab": asked.TypeText, "a\x00b": asked.TypeBytes,
+		"\xff\xfe": asked.TypeBytes, "\x7fELF": asked.TypeBytes,
+		"<html><script>": asked.TypeText, "%PDF-1.4": asked.TypeText, strings.Repeat("x", 511) + "ä": asked.TypeText,
+		strings.Repeat("x", 511) + "\xff": asked.TypeBytes,
 		strings.Repeat("x", 600) + "\x00": asked.TypeText, "cut \xc3": asked.TypeBytes,
 	} {
 		n := newNode(t)
