@@ -126,6 +126,17 @@ func TestOnlyTheGatewayHasCredentials(t *testing.T) {
 	}
 }
 
+// TestCredentialsOfARole: without a Secret the gateway has those that AWS gives its pod.
+func TestCredentialsOfARole(t *testing.T) {
+	objects := helm(t, "--set", archived+",archive.bucket.credentialsSecret=,gateway.serviceAccount.annotations.role=arn")
+	acceptAll(t, objects)
+	gateway, _ := containersOf(t, objects)
+	c := gateway.Containers[0]
+	if _, given := flagsOf(c)["--archive-credentials"]; given || len(gateway.Volumes)+len(c.VolumeMounts) > 0 {
+		t.Errorf("the gateway is told %v, and has %+v", c.Args, gateway.Volumes)
+	}
+}
+
 // TestPlainHTTP: a daemon sends to a store without TLS only where the endpoint says so.
 func TestPlainHTTP(t *testing.T) {
 	for endpoint, want := range map[string]bool{"http://store.katbox.svc:7070": true, "https://store.katbox.svc:7070": false, "": false} {
