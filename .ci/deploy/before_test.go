@@ -59,12 +59,12 @@ func improve(t *testing.T, object *unstructured.Unstructured, values map[string]
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A pod may say that its logs are not kept, and a policy that it made a volume of an emptyDir.
+		// A pod may say what is archived, that its logs are not kept, and a policy that it made a volume of an emptyDir.
 		for _, variable := range variables {
 			variable := variable.(map[string]any)
 			if variable["name"] == "unknown" {
-				variable["expression"] = strings.NewReplacer("'inodeLimit'", "'converted', 'inodeLimit'", "'mode'", "'logs', 'mode'").
-					Replace(variable["expression"].(string))
+				variable["expression"] = strings.NewReplacer("'attach'", "'archive', 'attach'", "'inodeLimit'", "'converted', 'inodeLimit'",
+					"'mode'", "'logs', 'mode'").Replace(variable["expression"].(string))
 			}
 		}
 		if err := unstructured.SetNestedSlice(object.Object, variables, "spec", "variables"); err != nil {
