@@ -18,6 +18,12 @@
 // A node that does not answer delays no request: the page is made without it, and names it, and so do
 // all further pages of that list. If no node at all answers, the list is an error and not empty.
 //
+// # The archive
+//
+// Copies of volumes outlive their nodes in an [Archive]. Each namespace there is one more source of a list. A volume that its node
+// has, too, is listed as the node says; if the clock of the node was adjusted since it was copied, by so much that the two are on
+// different pages, it is listed on both. A volume that its node does not have, or that cannot be asked for it, is found in the archive.
+//
 // # What a node says is not trusted
 //
 // A node may be broken, or in the hands of an attacker. Entries that were not asked for, that name
