@@ -29,7 +29,7 @@ var archiveEnd = time.Now().Add(1000 * time.Hour).Truncate(time.Hour)
 
 // archive plays a gateway that signs nothing, and a bucket.
 type archive struct {
-	t      *testing.T
+	t      testing.TB
 	bucket *httptest.Server
 
 	mu sync.Mutex
@@ -42,7 +42,7 @@ type archive struct {
 	at func(taken bool) bool
 }
 
-func newArchive(t *testing.T) *archive {
+func newArchive(t testing.TB) *archive {
 	a := &archive{t: t, objects: map[string][]byte{}, uploads: map[string]int{}}
 	a.bucket = httptest.NewServer(a)
 	t.Cleanup(a.bucket.Close)
@@ -141,7 +141,7 @@ func (a *archive) serve(ca *uplinktest.Authority) (port string) {
 }
 
 // newArchivingDaemon returns a daemon that archives to a.
-func newArchivingDaemon(t *testing.T, a *archive, flags ...string) *daemon {
+func newArchivingDaemon(t testing.TB, a *archive, flags ...string) *daemon {
 	ca := uplinktest.NewAuthority(t)
 	d := newDaemon(t, append(flags, "--afterlifespan", "1h", "--outcomes", "gateway", "--gateway", "localhost:"+a.serve(ca))...)
 	d.flags = append(d.flags, "--gateway-ca", filepath.Join(d.dir, "ca.crt"), "--gateway-token", filepath.Join(d.dir, "token"))
@@ -227,8 +227,11 @@ func (a *archive) wantContent(id string, content []byte) {
 }
 
 // archiveContent takes two pieces.
-func archiveContent() []byte {
-	content := make([]byte, 10<<20)
+func archiveContent() []byte { return noise(10 << 20) }
+
+// noise is content that does not compress.
+func noise(n int) []byte {
+	content := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(content)
 	return content
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // listenAsGateway listens, and handles each connection until the test ends.
-func listenAsGateway(t *testing.T, handle func(net.Conn)) (address string) {
+func listenAsGateway(t testing.TB, handle func(net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
