@@ -166,13 +166,14 @@ func (u *Uploads) owner(ctx context.Context, node string, a *api.UploadAsk) (api
 		return a.Owner, nil
 	}
 	// Of a pod that is known the node may have said another namespace: the answer is about all that it says.
-	for _, answer := range u.cfg.Owners.Ask(ctx, node, []api.OwnerAsk{{ID: a.ID, Namespace: a.Namespace, Pod: a.Pod, PodUID: a.PodUID}}) {
-		if confirmed(answer.Owner) {
-			return answer.Owner, nil
-		}
-		return answer.Owner, errors.New("the API server does not say that there was such a pod on this node")
+	answers := u.cfg.Owners.Ask(ctx, node, []api.OwnerAsk{{ID: a.ID, Namespace: a.Namespace, Pod: a.Pod, PodUID: a.PodUID}})
+	switch {
+	case len(answers) == 0:
+		return api.Owner{}, fmt.Errorf("whose the pod was is not known yet: %w", errLater)
+	case !confirmed(answers[0].Owner):
+		return api.Owner{}, errors.New("the API server does not say that there was such a pod on this node")
 	}
-	return api.Owner{}, fmt.Errorf("whose the pod was is not known yet: %w", errLater)
+	return answers[0].Owner, nil
 }
 
 // piece answers an ask for a piece.
