@@ -74,7 +74,7 @@ func (a *Archive) search(ctx context.Context, uids []string, name string) (found
 // searchIn looks through one namespace for a name.
 func (a *Archive) searchIn(ctx context.Context, uid, name string) (found api.Volume, err error) {
 	err = fleet.ErrNotFound
-	listed := (&tenant{archive: a, uid: uid}).each(ctx, volume.Key{}, time.Time{}, func(instant []api.Volume, _ bool) bool {
+	listed := (&tenant{archive: a, uid: uid}).each(ctx, volume.Key{}, time.Time{}, 0, func(instant []api.Volume, _ bool) bool {
 		for _, v := range instant {
 			if resource.Name(v) == name {
 				found, err = v, nil

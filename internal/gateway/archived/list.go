@@ -49,7 +49,11 @@ func (t *tenant) List(ctx context.Context, _ fleet.Reader, q api.Query) (api.Vol
 	list := api.VolumeList{Items: []api.Volume{}}
 	// The keys are in the order of lists, except that among those of one instant the IDs ascend.
 	last := s.Before
-	err := t.each(ctx, s.Before, s.Since, func(instant []api.Volume, more bool) bool {
+	first := 0
+	if s.PodName == "" && s.PodPrefix == "" && s.Pod == "" && s.Job == "" && s.OwnerKind == "" {
+		first = s.Limit + 2 // one that was the last of the page before, and one to see whether there are more
+	}
+	err := t.each(ctx, s.Before, s.Since, first, func(instant []api.Volume, more bool) bool {
 		for _, v := range instant {
 			r := recordOf(v)
 			if !s.Selects(r) {
@@ -78,13 +82,16 @@ func (t *tenant) List(ctx context.Context, _ fleet.Reader, q api.Query) (api.Vol
 }
 
 // each calls fn with the volumes of each instant, the newest first, from a place in the list on, until it returns false or they
-// are older than since. more: it has looked at as many keys as one page of a list does.
-func (t *tenant) each(ctx context.Context, from volume.Key, since time.Time, fn func(instant []api.Volume, more bool) bool) error {
+// are older than since. The first request is for as many keys as first says, if that is not 0. more: it has looked at as many
+// keys as one page of a list does.
+func (t *tenant) each(
+	ctx context.Context, from volume.Key, since time.Time, first int, fn func(instant []api.Volume, more bool) bool,
+) error {
 	cluster, err := t.archive.Cluster()
 	if err != nil {
 		return err
 	}
-	q := bucket.Query{Prefix: form.IndexPrefix(cluster, t.uid)}
+	q := bucket.Query{Prefix: form.IndexPrefix(cluster, t.uid), Most: first}
 	if !from.IsZero() {
 		q.After = form.IndexStart(cluster, t.uid, from.Unpublished)
 	}
@@ -124,7 +131,7 @@ func (t *tenant) each(ctx context.Context, from volume.Key, since time.Time, fn 
 			flush(false)
 			return nil
 		}
-		q.After = page.Last()
+		q.After, q.Most = page.Last(), 0
 	}
 }
 

@@ -110,6 +110,18 @@ func TestListCost(t *testing.T) {
 	}
 }
 
+// TestShortPages: where a list asks each of many namespaces for a few volumes, it does not get a thousand keys of each.
+func TestShortPages(t *testing.T) {
+	s := newStage(t)
+	s.putMany(50)
+	part := &tenant{archive: s.Archive, uid: alpha}
+	s.found = newRecent(mostRecent) // it remembers all that was read
+	page, err := part.List(t.Context(), fleet.Reader{}, api.Query{Limit: 2})
+	if err != nil || len(page.Items) != 2 || page.Continue == "" || len(s.found.young) > 4 {
+		t.Errorf("%d volumes, %d were read, %v", len(page.Items), len(s.found.young), err)
+	}
+}
+
 // BenchmarkList10000 lists 10,000 archived volumes of a namespace, in pages of 1,000 as the fleet asks for.
 func BenchmarkList10000(b *testing.B) {
 	s := newStage(b)
