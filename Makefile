@@ -31,7 +31,7 @@ STAMPED = -trimpath -buildvcs=$(shell .ci/version --stamp)
 NAMED = -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check check-all lint soak fuzz mutants e2e guest measure page-check deploy-check monitoring-check \
+.PHONY: help demo build test check check-all lint soak fuzz mutants e2e guest measure page-check deploy-check store-check monitoring-check \
 	workflows-check vulnerabilities image image-check plugin release release-check docs generate portable binaries archives bin/katbox-clock
 
 help: ## Show this help
@@ -58,7 +58,7 @@ check-all: ## Pass them with each crash at each point, of the daemon and of the 
 	$(if $(FLAGS),,cd .ci/deploy && $(PLAIN) KATBOX_OPT_IN_PODS=10000 go test -vet=off -count=1 -run TestOptInOfAnyPod .)
 
 lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
-	set -e; export $(PLAIN); for module in . internal/testing/sanity .ci .ci/deploy .ci/page; do \
+	set -e; export $(PLAIN); for module in . internal/testing/sanity .ci .ci/deploy .ci/page .ci/versitygw; do \
 		echo "golangci-lint run: $$module"; (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 # The tests of internal/plugin/cluster have a real node behind them, which is for Linux.
@@ -108,6 +108,9 @@ page-check: ## Test the pages of "kubectl katbox ui" and of the soak in Chromium
 
 deploy-check: bin/helm bin/kustomize bin/controller-gen bin/helm-docs bin/promtool ## Render manifests and chart, and validate each object by the API server's code
 	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 -timeout=30m ./...
+
+store-check: ## Test the bucket of the archive with a real server that speaks S3
+	export $(PLAIN); cd .ci/versitygw && go vet ./... && go test -vet=off -count=1 ./...
 
 monitoring-check: bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
 	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml
