@@ -19,6 +19,9 @@ import (
 // and not be the last.
 const mostPages = 10
 
+// mostListed is how many volumes a page has at most: with one key before them, and one behind, they are one page of keys.
+const mostListed = bucket.MostKeys - 2
+
 // tenant has the archived volumes of one namespace.
 type tenant struct {
 	archive *Archive
@@ -36,6 +39,7 @@ func (t *tenant) Gone(context.Context, fleet.Reader, api.GoneQuery) (api.GoneLis
 // List returns a page of them, the one that was retained last first.
 func (t *tenant) List(ctx context.Context, _ fleet.Reader, q api.Query) (api.VolumeList, error) {
 	s := selectionOf(q)
+	s.Limit = min(s.Limit, mostListed)
 	if q.Continue != "" {
 		before, ok := api.ParseKey(q.Continue)
 		if !ok {
