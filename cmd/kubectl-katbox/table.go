@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
 )
@@ -66,6 +67,9 @@ func size(v *resource.RetainedVolume) string {
 // expires returns when a volume goes. Disk pressure may make that earlier still.
 func expires(v *resource.RetainedVolume, now time.Time) string {
 	text := terminal.In(now, at(v.Status.ExpiresAt))
+	if v.Status.Phase == api.PhaseArchived {
+		text += " (archived)"
+	}
 	if v.Status.MayGoEarlier {
 		text += " (disk pressure)"
 	}

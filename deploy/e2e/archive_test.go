@@ -202,8 +202,8 @@ func (c *archiveCluster) testDestroyedNode() {
 	if now := p.does("logs", "-n", "ci", "job/doomed"); now != said {
 		c.t.Errorf("the logs were %q, and are %q", said, now)
 	}
-	p.wantIn(p.does("list", "-n", "ci", "job/doomed"), "Archived", name)
-	p.wantIn(p.does("ls", "-n", "ci", "-l", name+":out"), "data", "20000001", "link")
+	p.wantIn(p.does("list", "-n", "ci", "job/doomed"), "(archived)", name)
+	p.wantIn(p.does("ls", "-n", "ci", "-l", name+":out"), "data", "19 MiB", "link -> data")
 	p.wantIn(p.does("tail", "-n", "ci", "--lines", "1", name+":log"), "100000")
 	if part := p.does("cat", "-n", "ci", name+":out/many/7"); part != "part 7\n" {
 		c.t.Errorf("a small file has %q", part)
@@ -213,7 +213,7 @@ func (c *archiveCluster) testDestroyedNode() {
 	c.as(alice).doesNot(1, []string{"retainedvolumes/", "get", "ci", alice}, "cat", "-n", "ci", name+":log")
 	c.as(erin).doesNot(1, []string{"ci", "retainedvolumes"}, "cat", "-n", "ci", name+":log")
 	c.as(erin).doesNot(4, []string{name}, "cat", "-n", "other", name+":log")
-	c.as(bob).doesNot(1, nil, "pin", "-n", "ci", name, "--for", "48h")
+	c.as(bob).doesNot(1, nil, "pin", "-n", "ci", name, "--for", "48h", "--reason", "x")
 }
 
 // node is what is read of a Node.
