@@ -41,8 +41,9 @@ const (
 	MaxPieces = 1 << 17
 	// MaxKey is the longest key in bytes. S3 takes 1,024.
 	MaxKey = 900
-	// MaxIndex is the longest index in bytes, MaxIndexText how long its lines are together.
-	MaxIndex     = 64 << 20
+	// MaxIndex is the longest index in bytes.
+	MaxIndex = 64 << 20
+	// MaxIndexText is how long its lines may be together.
 	MaxIndexText = 512 << 20
 	// MaxEntries is how many entries an index may have.
 	MaxEntries = 2_000_000

@@ -56,7 +56,7 @@ func (p Place) Check() error {
 	case !isUID(p.NamespaceUID):
 		return fmt.Errorf("%w: %.80q is no UID of a namespace", ErrForm, p.NamespaceUID)
 	case !Archivable(p.Place):
-		return fmt.Errorf("%w: %.300q is no volume that a kubelet named", ErrForm, p.Place.String())
+		return fmt.Errorf("%w: %.300q is no volume that a kubelet named", ErrForm, p.String())
 	}
 	return nil
 }
