@@ -216,7 +216,7 @@ func (c *archiveCluster) testDestroyedNode() {
 	c.as(bob).doesNot(1, nil, "pin", "-n", "ci", name, "--for", "48h", "--reason", "x")
 }
 
-// node is what is read of a Node.
+// heldNode is what is read of a Node.
 type heldNode struct {
 	Metadata struct{ Annotations map[string]string }
 }
