@@ -11,6 +11,7 @@
 //	DELETE      /volumes/{id}           deletes it now; with grace=DURATION, after the daemon's grace
 //	GET         /volumes/{id}/files     lists a directory, or describes one entry ([FilesQuery])
 //	GET, HEAD   /volumes/{id}/bytes     streams a file, a part of it, or a tar ([BytesQuery])
+//	GET         /grep                   streams the lines of retained volumes that match ([GrepQuery], [GrepRecord])
 //	GET         /gone                   lists volumes that were deleted, the last one first ([GoneQuery])
 //	GET         /usage                  says who occupies the disk
 //	GET         /report                 is a text for support

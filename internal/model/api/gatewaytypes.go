@@ -42,7 +42,7 @@ const (
 	OwnersPath = "/v1/owners"
 	// OutcomesPath takes Outcomes.
 	OutcomesPath = "/v1/outcomes"
-	// VolumesPath is where volumes are: all that the gateway asks for else is there, below, or at GonePath.
+	// VolumesPath is where volumes are: all that the gateway asks for else is there, below, at GonePath or at GrepPath.
 	VolumesPath = "/v1/volumes"
 )
 
