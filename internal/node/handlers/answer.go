@@ -100,7 +100,7 @@ var outcomes = map[api.Reason]string{
 }
 
 // logged are the verbs whose requests the log has a line about. Others have theirs at debug level.
-var logged = map[string]bool{"bytes": true, "archive": true, "pin": true, "unpin": true, "release": true, "purge": true}
+var logged = map[string]bool{"bytes": true, "archive": true, "grep": true, "pin": true, "unpin": true, "release": true, "purge": true}
 
 // log writes one line about a request.
 func (a *answer) log(outcome string, err error) {
@@ -115,7 +115,7 @@ func (a *answer) log(outcome string, err error) {
 	if a.ref != "" {
 		more = append(more, "ref", a.ref)
 	}
-	if a.verb == "bytes" || a.verb == "archive" {
+	if a.verb == "bytes" || a.verb == "archive" || a.verb == "grep" {
 		more = append(more, "bytes", a.Sent)
 	}
 	if err != nil {

@@ -110,6 +110,7 @@ func (c Config) check() error {
 type handler struct {
 	Config
 	streams, directories *shares.Shares
+	searches             *shares.Shares
 	lists, measurements  slots
 	// stall is stallLimit, and list is listLimit; tests have others.
 	stall, list time.Duration
@@ -127,7 +128,8 @@ func NewHandler(cfg Config) (http.Handler, error) {
 func newHandler(cfg Config) *handler {
 	return &handler{
 		Config: cfg, streams: shares.New(mostStreams, mostStreams, 0), directories: shares.New(mostDirectories, mostDirectories, mostWaiting),
-		lists: make(slots, mostLists), measurements: make(slots, 1), stall: stallLimit, list: listLimit,
+		searches: shares.New(mostSearches, mostSearches, mostWaiting),
+		lists:    make(slots, mostLists), measurements: make(slots, 1), stall: stallLimit, list: listLimit,
 		batches: sync.Pool{New: func() any { return new([batch]byte) }},
 	}
 }
@@ -138,7 +140,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{Answer: api.NewAnswer(w, r, sendLimit), r: r, h: h}
 	a.Allow(answerLimit)
 	header := w.Header()
-	header.Set(api.HeaderLevel, api.LevelHolds)
+	header.Set(api.HeaderLevel, api.LevelGrep)
 	if h.Node != "" {
 		header.Set(api.HeaderNode, h.Node)
 	}
@@ -167,6 +169,8 @@ func (h *handler) route(a *answer) error {
 	switch elements := strings.Split(path, "/"); {
 	case path == "volumes":
 		return a.by(methods{http.MethodGet: {"list", a.listVolumes}})
+	case path == "grep":
+		return a.by(methods{http.MethodGet: {"grep", a.grep}})
 	case path == "gone":
 		return a.by(methods{http.MethodGet: {"gone", a.listGone}})
 	case path == "usage":
@@ -198,7 +202,7 @@ func (h *handler) route(a *answer) error {
 
 func notThere(r *http.Request) *api.Error {
 	return api.NewError(api.NotFound,
-		"there is nothing at %q; the routes are those of /v1/volumes, /v1/gone, /v1/usage and /v1/report", r.URL.Path)
+		"there is nothing at %q; the routes are those of /v1/volumes, /v1/grep, /v1/gone, /v1/usage and /v1/report", r.URL.Path)
 }
 
 // slots bound how many requests do something at once.

@@ -52,7 +52,7 @@ func (c *connection) forGateway(w http.ResponseWriter, r *http.Request) {
 		c.only(http.MethodPost, w, r, c.outcomes)
 	case path == api.UploadsPath && c.u.cfg.Uploads != nil:
 		c.only(http.MethodPost, w, r, c.uploads)
-	case path == api.VolumesPath, path == api.GonePath, strings.HasPrefix(path, api.VolumesPath+"/"):
+	case path == api.VolumesPath, path == api.GonePath, path == api.GrepPath, strings.HasPrefix(path, api.VolumesPath+"/"):
 		c.u.cfg.Handler.ServeHTTP(w, r)
 	default:
 		api.WriteError(w, api.NewError(api.NotFound, "there is nothing for a gateway at %q", path))
