@@ -87,6 +87,11 @@ func (n fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (
 	return n.Client().OnBehalf(by.User, by.AuditID).Gone(ctx, q)
 }
 
+// Grep asks on behalf of a reader, for the node's log.
+func (n fleetNode) Grep(ctx context.Context, by fleet.Reader, q api.GrepQuery) (*api.GrepStream[api.Volume], error) {
+	return n.Client().OnBehalf(by.User, by.AuditID).Grep(ctx, q)
+}
+
 // clientOf returns how the client of a node is found.
 func clientOf(registry *hub.Registry) func(string) (*api.Client, bool) {
 	return func(node string) (*api.Client, bool) {

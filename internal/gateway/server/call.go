@@ -127,6 +127,8 @@ func (c *call) volumes() error {
 		return c.list(values)
 	case c.what.Subresource == resource.Files:
 		return c.files(values)
+	case c.what.Subresource == resource.Log && (values.Has("grep") || c.what.Name == resource.AnyVolume):
+		return c.grep(values)
 	case c.what.Subresource == resource.Log:
 		return c.log(values)
 	}

@@ -240,6 +240,10 @@ func (n *testNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (
 	return n.client.OnBehalf(by.User, by.AuditID).Gone(ctx, q)
 }
 
+func (n *testNode) Grep(ctx context.Context, by fleet.Reader, q api.GrepQuery) (*api.GrepStream[api.Volume], error) {
+	return n.client.OnBehalf(by.User, by.AuditID).Grep(ctx, q)
+}
+
 // do sends a request of a user.
 func (c *cluster) do(who, method, path string, header http.Header, body string) *http.Response {
 	c.t.Helper()

@@ -65,6 +65,8 @@ func route(r *http.Request) target {
 	}
 	switch {
 	case len(elements) == 1:
+	case len(elements) == 3 && elements[1] == resource.AnyVolume && elements[2] == resource.Log:
+		t.Name, t.Subresource = elements[1], elements[2]
 	case len(elements) <= 3 && t.Namespace != "" && elements[1] != "" && len(elements[1]) <= maxName:
 		t.Name = elements[1]
 		if len(elements) == 3 {

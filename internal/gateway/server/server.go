@@ -21,12 +21,14 @@ import (
 )
 
 const (
-	// maxLists, maxFiles and maxStreams are how many requests run at once, and maxForReader how many of
-	// each kind one reader may have.
-	maxLists     = 16
-	maxFiles     = 64
-	maxStreams   = 256
-	maxForReader = 8
+	// maxLists, maxFiles, maxStreams and maxSearches are how many requests run at once, maxForReader how many of
+	// each kind one reader may have, and maxSearchesForReader how many searches.
+	maxLists             = 16
+	maxFiles             = 64
+	maxStreams           = 256
+	maxSearches          = 8
+	maxForReader         = 8
+	maxSearchesForReader = 2
 	// waitLimit is how long a list or a request for files waits for its turn: as long as those that run may take to
 	// be read. mostWaiting is how many of each kind of one reader wait.
 	waitLimit   = answerLimit
@@ -73,6 +75,7 @@ type Fleet interface {
 	List(context.Context, fleet.Request) (fleet.Page, error)
 	Gone(context.Context, fleet.Request) (fleet.Page, error)
 	Find(context.Context, fleet.Lookup) (fleet.Found, error)
+	Search(context.Context, fleet.SearchRequest) (*fleet.Search, error)
 }
 
 // Archive has copies of volumes, which outlive their nodes.
@@ -123,8 +126,8 @@ func (c Config) check() error {
 // Server answers requests. Its methods may be called from several goroutines.
 type Server struct {
 	Config
-	documents             map[string][]byte
-	lists, files, streams *limiter
+	documents                       map[string][]byte
+	lists, files, streams, searches *limiter
 	// stopping ends, with errStopping as its cause, when Stop is called.
 	stopping context.Context
 	stop     context.CancelCauseFunc
@@ -143,8 +146,8 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		Config: c, documents: resource.Documents(),
 		lists: newLimiter("lists", maxLists, maxForReader), files: newLimiter("requests for files", maxFiles, maxForReader),
-		streams: newLimiter("streams", maxStreams, maxForReader),
-		stall:   stallLimit, node: nodeLimit, begin: beginLimit,
+		streams: newLimiter("streams", maxStreams, maxForReader), searches: newLimiter("searches", maxSearches, maxSearchesForReader),
+		stall: stallLimit, node: nodeLimit, begin: beginLimit,
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	return s, nil

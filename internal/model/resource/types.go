@@ -20,6 +20,8 @@ const (
 	// Files and Log are the subresources.
 	Files = "files"
 	Log   = "log"
+	// AnyVolume stands for the name of a volume where a subresource is about all that are selected. No volume has such a name.
+	AnyVolume = "-"
 )
 
 // The labels of a volume.
