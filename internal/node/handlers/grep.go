@@ -215,7 +215,7 @@ func (g *grepping) files(ctx context.Context, reading *files.Reading, d volume.D
 		}
 	})()
 	said := false
-	return g.Volume(ctx, reading, d.Record.IsLogs(), func(f api.GrepFound) error {
+	return g.Volume(ctx, reading, d.Record.VolumeName == volume.LogsName, func(f api.GrepFound) error {
 		if !said {
 			said = true
 			v := g.h.volume(d)
