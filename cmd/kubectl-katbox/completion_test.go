@@ -60,6 +60,8 @@ func TestComplete(t *testing.T) {
 		{"tail -n etl job/_", []string{"job/load:"}, true, "6"},
 		{"rm -A load", []string{names[4]}, true, "4"},
 		{"rm web-0 _", nil, true, "4"},
+		{"grep night", nil, true, "4"},
+		{"grep -i night job/n", []string{"job/nightly"}, true, "4"},
 		{"rm web-0:", nil, true, "4"},
 		{"check _", nil, true, "4"},
 		{"check --params _", nil, true, "4"},

@@ -2,7 +2,7 @@
 // Kubernetes API with the user's own credentials, in the same way as kubectl.
 //
 // Exit codes: 0 done, 1 failed, 2 wrong usage, 3 incomplete (with --strict), 4 no such volume or it
-// expired, 130 interrupted, 141 the reader of the output went away.
+// expired, 130 interrupted, 141 the reader of the output went away. Those of grep are those of grep(1).
 package main
 
 import (
@@ -53,9 +53,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func program(called string) *cobra.Command {
 	name, conn := programName(called), newConnection()
 	all := []*cobra.Command{
-		listVerb(conn), lsVerb(conn), catVerb(conn), tailVerb(conn), logsVerb(conn), describeVerb(conn), statVerb(conn), cpVerb(conn),
-		pinVerb(conn), unpinVerb(conn), releaseVerb(conn), rmVerb(conn), debugVerb(conn), uiVerb(conn), checkVerb(conn), completionVerb(),
-		versionVerb(conn),
+		listVerb(conn), lsVerb(conn), catVerb(conn), tailVerb(conn), logsVerb(conn), grepVerb(conn), describeVerb(conn), statVerb(conn),
+		cpVerb(conn), pinVerb(conn), unpinVerb(conn), releaseVerb(conn), rmVerb(conn), debugVerb(conn), uiVerb(conn), checkVerb(conn),
+		completionVerb(), versionVerb(conn),
 	}
 	for _, verb := range all {
 		verb.Long, verb.Example = strings.ReplaceAll(verb.Long, pluginName, name), strings.ReplaceAll(verb.Example, pluginName, name)

@@ -137,7 +137,7 @@ func TestNoVerb(t *testing.T) {
 		"frob":               "there is no verb frob; see kubectl katbox help",
 		"help frob":          "there is no verb frob; see kubectl katbox help",
 		"stta x":             "there is no verb stta; did you mean stat? see kubectl katbox help",
-		"get":                "did you mean cat or list?",
+		"get":                "did you mean cat or grep or list?",
 		"delete x":           "did you mean rm?",
 		"-n ci relaese x":    "did you mean release?",
 		"--yes rm x":         "unknown flag: --yes: the verb comes first, and its flags behind it; see kubectl katbox help",

@@ -161,7 +161,7 @@ func TestNoDaemon(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	help := katbox(t, "help")
-	if help.code != 0 || help.stderr != "" || strings.Count(help.stdout, "\n") > 17 {
+	if help.code != 0 || help.stderr != "" || strings.Count(help.stdout, "\n") > 18 {
 		t.Errorf("%+v", help)
 	}
 	for line := range strings.Lines(help.stdout) {

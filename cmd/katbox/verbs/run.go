@@ -28,8 +28,8 @@ func program() *cobra.Command {
 		About: "katbox VERB reads the retained volumes of this node, and says how long they are kept:",
 		More:  "katbox VERB --help shows more. katbox --nodeid NAME runs the daemon; katbox --help shows its flags.",
 		Verbs: []*cobra.Command{
-			lsVerb(), statVerb(), catVerb(), tailVerb(), logsVerb(), describeVerb(), cpVerb(), pinVerb(), unpinVerb(), releaseVerb(), rmVerb(),
-			topVerb(), reportVerb(),
+			lsVerb(), statVerb(), catVerb(), tailVerb(), logsVerb(), grepVerb(), describeVerb(), cpVerb(), pinVerb(), unpinVerb(), releaseVerb(),
+			rmVerb(), topVerb(), reportVerb(),
 		},
 		Targets: targetNotes,
 	}.Command()

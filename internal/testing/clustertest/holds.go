@@ -17,6 +17,11 @@ const Grace = 10 * time.Minute
 // Connected returns all nodes.
 func (r registry) Connected() []fleet.Held { return r.With(volume.OtherNamespaces) }
 
+// Grep searches the node's volumes.
+func (f fleetNode) Grep(ctx context.Context, by fleet.Reader, q api.GrepQuery) (*api.GrepStream[api.Volume], error) {
+	return f.n.client.OnBehalf(by.User, by.AuditID).Grep(ctx, q)
+}
+
 // Gone asks the node.
 func (f fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (api.GoneList, error) {
 	ctx, cancel := patiently(ctx)

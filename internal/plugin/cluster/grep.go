@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/resource"
+)
+
+// Grep searches the retained volumes that q selects, or the one that has a name; its Limit and Continue are not used. since
+// leaves out those that were retained before, if it is not zero. The caller closes the answer.
+func (c *Client) Grep(ctx context.Context, q Query, name string, since time.Time, what api.Grep,
+) (*api.GrepStream[resource.RetainedVolume], error) {
+	about := object{verb: "get", subresource: resource.Log, namespace: q.Namespace, name: name}
+	check := about.checkVolume
+	if name == "" {
+		about.name, check = resource.AnyVolume, about.check
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	q.Limit, q.Continue = 0, ""
+	values := q.values()
+	for name, text := range what.Values() {
+		values[name] = text
+	}
+	if !since.IsZero() {
+		values.Set("since", since.UTC().Format(time.RFC3339Nano))
+	}
+	answer, err := c.ask(ctx, about, api.Request{
+		Method: http.MethodGet, Path: about.path(), Query: values, Header: http.Header{"Accept": {"*/*"}}, Stream: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return api.OpenGrep[resource.RetainedVolume](answer), nil
+}
