@@ -60,8 +60,9 @@ type Search struct {
 	in *bufio.Reader
 	// kept is about how much of what was read the kernel still has in memory.
 	kept int64
-	// steps is how many the pattern may have taken since the pace was called.
-	steps int
+	// steps is how many the pattern may have taken since the pace was called, and unpaced how many bytes were read.
+	steps   int
+	unpaced int64
 }
 
 // New returns a search that has not begun.
@@ -188,8 +189,13 @@ type counted struct {
 // Read reads the next bytes.
 func (c *counted) Read(p []byte) (int, error) {
 	left := c.search.Bytes - c.search.Sums.Bytes
-	if c.ended == nil {
+	switch {
+	case c.ended != nil:
+	case c.search.unpaced >= batch:
+		c.search.unpaced, c.search.steps = 0, 0
 		c.ended = c.pace.Wait(c.ctx)
+	default:
+		c.ended = c.ctx.Err()
 	}
 	if c.ended == nil {
 		c.ended = c.search.Tick()
@@ -200,9 +206,9 @@ func (c *counted) Read(p []byte) (int, error) {
 	if c.ended != nil {
 		return 0, c.ended
 	}
-	c.search.steps = 0
 	n, err := c.from.Read(p[:min(int64(len(p)), left)])
 	c.search.Sums.Bytes += int64(n)
+	c.search.unpaced += int64(n)
 	return n, err
 }
 
