@@ -10,8 +10,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (
@@ -23,6 +25,9 @@ const (
 	searching = 128
 	// together is how many bytes of what a node has found are handed over at once, at least while there are more.
 	together = 32 << 10
+	// mostFound is how much a node finds where it tells no lines, and mostProgress how often it says how far it is.
+	mostFound    = 4_000_000
+	mostProgress = 10_000
 )
 
 // The reasons why a node is missing in a search, beside those of lists.
@@ -120,7 +125,7 @@ func (s *Search) Run(ctx context.Context, found func(Entry, []api.GrepFound) err
 			defer func() { <-slots }()
 			if err := s.ask(during, node, tell); err != nil {
 				node.failure = reasonOf(err)
-				s.list.cfg.Log.V(1).Info("a node did not search", "node", node.name, "cause", err.Error())
+				s.list.cfg.Log.V(1).Info("a node did not search", logkeys.Node, node.name, logkeys.Cause, volume.OneLine(err))
 			}
 		})
 	}
@@ -237,8 +242,8 @@ type answerOf struct {
 	// waits is what was found in it and not handed over, and bytes how long that is.
 	waits []api.GrepFound
 	bytes int
-	// matches and others count what was found in all.
-	matches, others int
+	// matches and others count what was found in all, and found what was in the volume; progress how often it said how far it is.
+	matches, others, found, progress int
 }
 
 // take takes the next record. more says that another one is there. The error is io.EOF behind the last one; any other error
@@ -271,6 +276,10 @@ func (a *answerOf) take(r api.GrepRecord[api.Volume], more bool, tell func(Entry
 			return err
 		}
 		return io.EOF
+	default:
+		if a.progress++; a.progress > mostProgress {
+			return errors.New("it says too often how far it is")
+		}
 	}
 	return a.tell(tell)
 }
@@ -287,6 +296,10 @@ func (a *answerOf) tell(tell func(Entry, []api.GrepFound) error) error {
 
 // enter begins what was found in a volume. It is judged as in a list: a node can only speak of what it may list.
 func (a *answerOf) enter(v api.Volume) error {
+	if a.in != nil && a.found == 0 {
+		return errors.New("nothing was found in a volume")
+	}
+	a.found = 0
 	if err := validateVolume(&v, a.name, a.query); err != nil {
 		return err
 	}
@@ -305,6 +318,7 @@ func (a *answerOf) check(f *api.GrepFound) error {
 	if a.in == nil {
 		return errors.New("something was found in no volume")
 	}
+	a.found++
 	if f.Context {
 		a.others++
 	} else {
@@ -318,7 +332,8 @@ func (a *answerOf) check(f *api.GrepFound) error {
 		return fmt.Errorf("%.300q is no ref of a file", f.File)
 	case len(f.Text) > api.MostGrepText, !utf8.ValidString(f.Text), f.Line < 0, f.Count < 0, f.Count > mostSize:
 		return fmt.Errorf("a line of %.300q has the number %d, %d bytes, and counts %d", f.File, f.Line, len(f.Text), f.Count)
-	case a.grep.Tell == api.TellLines && a.matches > api.MostGrepLines, a.others > 2*api.MostGrepContext*api.MostGrepLines,
+	case a.grep.Tell == api.TellLines && a.matches > api.MostGrepLines, a.matches > mostFound,
+		a.others > 2*api.MostGrepContext*api.MostGrepLines,
 		f.Context && a.grep.Context == 0:
 		return fmt.Errorf("it has found %d lines, and %d beside them", a.matches, a.others)
 	}
