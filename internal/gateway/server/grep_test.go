@@ -257,6 +257,34 @@ func TestGrepEndsOnAllNodes(t *testing.T) {
 	}
 }
 
+// TestGrepOfManyNodes: a bounded number of them is asked at the same time, and all are.
+func TestGrepOfManyNodes(t *testing.T) {
+	c := newCluster(t)
+	const nodes = 300
+	var running, most atomic.Int32
+	at := time.Unix(4000, 0).UTC()
+	for i := range nodes {
+		name := fmt.Sprint("n", i)
+		text, err := json.Marshal(map[string]any{"volume": api.Volume{ID: "csi-1", Namespace: "ci", Pod: "job-x7k2p", PodUID: "uid-1",
+			Node: name, Phase: "Retained", PublishedAt: &at, RetainedAt: &at, Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: "ci-2"}}})
+		must(t, err)
+		c.add(name).answers = func(w http.ResponseWriter, _ *http.Request) bool {
+			now := running.Add(1)
+			defer running.Add(-1)
+			for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+			}
+			fmt.Fprintf(w, "%s\n%s\n%s\n", text, `{"found":{"file":"log","line":1,"text":"CUDA"}}`, `{"end":{"volumes":1}}`)
+			return true
+		}
+	}
+	began := time.Now()
+	found, end := c.grep("alice", search+"CUDA")
+	if len(found) != nodes || end.Volumes != nodes || len(end.Missing) > 0 || most.Load() > 128 {
+		t.Errorf("found %d lines, at most %d nodes at once; the end is %+v", len(found), most.Load(), end)
+	}
+	t.Logf("%d nodes in %s", nodes, time.Since(began))
+}
+
 // TestGrepSlots: one reader has no more than his share.
 func TestGrepSlots(t *testing.T) {
 	c := newCluster(t)
