@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -121,6 +122,15 @@ func TestGrepExits(t *testing.T) {
 	if code != 0 || strings.Count(stdout, "\n") != 2 || !strings.Contains(stderr, "1 of 2 nodes") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
+	c.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		search := strings.HasSuffix(r.URL.Path, "/log")
+		if search {
+			api.WriteError(w, api.NewError(api.BadRequest, "there is no parameter %q; there are path, offset", "grep"))
+		}
+		return search
+	})
+	eve.wantFailure(2, []string{"of an older version", "upgrade it"}, "grep", "x")
+	c.Intercept(nil)
 	c.Uninstall()
 	eve.wantFailure(2, []string{"no APIService"}, "grep", "x")
 }

@@ -147,12 +147,12 @@ func (a *answer) search(ctx context.Context, o search.Options, selection volume.
 	if err != nil {
 		return err
 	}
-	return g.record(api.GrepRecord[api.Volume]{End: &api.GrepEnd{GrepSums: g.Sums}})
+	return g.add(api.GrepRecord[api.Volume]{End: &api.GrepEnd{GrepSums: g.Sums}})
 }
 
 // one searches the volume of the request.
 func (g *grepping) one(ctx context.Context, begin func()) error {
-	reading, err := g.h.Volumes.Read(ctx, g.answer.record.ID)
+	reading, err := g.h.Volumes.Read(ctx, g.record.ID)
 	if err != nil {
 		return err
 	}
@@ -219,16 +219,16 @@ func (g *grepping) files(ctx context.Context, reading *files.Reading, d volume.D
 		if !said {
 			said = true
 			v := g.h.volume(d)
-			if err := g.record(api.GrepRecord[api.Volume]{Volume: &v}); err != nil {
+			if err := g.add(api.GrepRecord[api.Volume]{Volume: &v}); err != nil {
 				return err
 			}
 		}
-		return g.record(api.GrepRecord[api.Volume]{Found: &f})
+		return g.add(api.GrepRecord[api.Volume]{Found: &f})
 	})
 }
 
-// record adds a record, and sends what waits if that is long, has waited, or is the end.
-func (g *grepping) record(r api.GrepRecord[api.Volume]) error {
+// add adds a record, and sends what waits if that is long, has waited, or is the end.
+func (g *grepping) add(r api.GrepRecord[api.Volume]) error {
 	text, err := api.Encode(r)
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
@@ -32,6 +34,10 @@ func (c *Client) Grep(ctx context.Context, q Query, name string, since time.Time
 	answer, err := c.ask(ctx, about, api.Request{
 		Method: http.MethodGet, Path: about.path(), Query: values, Header: http.Header{"Accept": {"*/*"}}, Stream: true,
 	})
+	said := (*api.Error)(nil)
+	if errors.As(err, &said) && said.Code == http.StatusBadRequest && strings.Contains(said.Message, `no parameter "grep"`) {
+		return nil, failed("the gateway of this cluster is of an older version, which does not search volumes: %w", api.ErrOlder)
+	}
 	if err != nil {
 		return nil, err
 	}
