@@ -72,7 +72,7 @@ func TestController(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	for _, path := range []string{
-		"/v1/volumes", "/v1/volumes/csi-1", api.GonePath, api.OwnersPath, api.OutcomesPath, "/v1/usage", "/v1/poolsx", "/",
+		"/v1/volumes", "/v1/volumes/csi-1", api.GonePath, api.GrepPath, api.OwnersPath, api.OutcomesPath, "/v1/usage", "/v1/poolsx", "/",
 	} {
 		if got := taken.wantAnswer(t, 404, http.MethodGet, path, ""); !strings.Contains(got, "nothing for a controller") {
 			t.Errorf("%s: %s", path, got)

@@ -101,10 +101,12 @@ func TestConnects(t *testing.T) {
 	if got := n.wantAnswer(t, 200, http.MethodGet, "/v1/volumes/csi-1/bytes?path=x", ""); got != "/v1/volumes/csi-1/bytes" {
 		t.Errorf("the handler got %q", got)
 	}
-	if got := n.wantAnswer(t, 200, http.MethodGet, api.GonePath+"?namespace=ci", ""); got != api.GonePath {
-		t.Errorf("the handler got %q", got)
+	for _, path := range []string{api.GonePath, api.GrepPath} {
+		if got := n.wantAnswer(t, 200, http.MethodGet, path+"?namespace=ci", ""); got != path {
+			t.Errorf("the handler got %q", got)
+		}
 	}
-	for _, path := range []string{"/v1/usage", "/v1/report", "/v1/volumesx", "/v1/gone/x", "/", "/v1//report"} {
+	for _, path := range []string{"/v1/usage", "/v1/report", "/v1/volumesx", "/v1/gone/x", "/v1/grep/x", "/", "/v1//report"} {
 		n.wantAnswer(t, 404, http.MethodGet, path, "")
 	}
 	if got := n.wantAnswer(t, 200, http.MethodGet, "/v1/volumes/../usage", ""); got != "/v1/volumes/../usage" {
