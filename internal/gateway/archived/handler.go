@@ -230,8 +230,11 @@ func (c *call) file(x *index, path paths.Path, q api.BytesQuery) error {
 	buffer := make([]byte, min(block, max(part.Length, 1)))
 	for offset, end := part.Offset, part.Offset+part.Length; offset < end; {
 		n, err := f.ReadAt(buffer[:min(int64(len(buffer)), end-offset)], offset)
-		if err != nil && !errors.Is(err, io.EOF) {
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
 			return err
+		case n == 0:
+			return fmt.Errorf("%w: it ends at byte %d of %d", errPiece, offset, f.Size())
 		}
 		if c.Code == 0 {
 			c.WriteHeader(code) // not before the first bytes are there: until then an error has a code of its own

@@ -224,6 +224,29 @@ func TestHostileIndexes(t *testing.T) {
 	}
 }
 
+// TestEntryBehindTheEnd: it is refused itself. Who looks for it alone never reads what the whole of the entries says.
+func TestEntryBehindTheEnd(t *testing.T) {
+	const (
+		head  = `{"archive":{"version":1,"volume":{},"root":{"t":"directory"},"size":2048,"pieces":1,"entries":%d}}`
+		piece = `{"p":{"l":1,"h":"0000000000000000000000000000000000000000000000000000000000000000"}}`
+		fits  = `{"e":{"n":"a","t":"file","s":512,"c":512,"z":1024}}`
+		far   = `{"e":{"n":"b","t":"file","s":512,"c":10240,"z":10752}}`
+	)
+	for want, entries := range [][]string{{far}, {fits, far}} {
+		all := append([]string{fmt.Sprintf(head, len(entries)), piece}, entries...)
+		d, err := NewDecoder(bytes.NewReader(lines(t, all...)))
+		must(t, err)
+		defer d.Close()
+		got := 0
+		for ; err == nil; got++ {
+			_, err = d.Next()
+		}
+		if got-1 != want || !errors.Is(err, ErrForm) {
+			t.Errorf("%d entries, then %v; want %d", got-1, err, want)
+		}
+	}
+}
+
 // bomb is n line breaks, which take almost no room.
 func bomb(t testing.TB, n int) []byte {
 	t.Helper()

@@ -52,6 +52,7 @@ func (d *Decoder) begin() error {
 	if err := d.head.check(); err != nil {
 		return err
 	}
+	d.order.most = d.head.Size - Trailer // who looks for one entry may never see whether the last one ends there
 	for i := range d.head.Pieces {
 		l, err := d.line()
 		if err != nil {

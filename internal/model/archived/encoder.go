@@ -18,7 +18,7 @@ type Encoder struct {
 // NewEncoder returns an Encoder without entries.
 func NewEncoder() (*Encoder, error) {
 	s, err := newStream(MaxIndexText)
-	return &Encoder{entries: s}, err
+	return &Encoder{entries: s, order: order{most: MaxPieces*PieceSize - Trailer}}, err
 }
 
 // Entry adds an entry.

@@ -195,10 +195,11 @@ func (l *entryLine) entry(header int64) Entry {
 
 // order checks entries as they come.
 type order struct {
-	// end is that of the last entry, and dir the directory that the next one may be in, or in one above; "" is the top.
-	end   int64
-	dir   string
-	count int
+	// end is that of the last entry, most what it may be at most, and dir the directory that the next one may be in, or in one above;
+	// "" is the top.
+	end, most int64
+	dir       string
+	count     int
 }
 
 // next checks that an entry may follow.
@@ -221,6 +222,8 @@ func (o *order) next(e *Entry) error {
 		return fmt.Errorf("%w: %.300q comes before the directory that it is in", ErrForm, e.Name)
 	case e.Header != o.end:
 		return fmt.Errorf("%w: %.300q does not begin where the entry before it ends", ErrForm, e.Name)
+	case e.End > o.most:
+		return fmt.Errorf("%w: %.300q ends at %d, and the last entry at %d", ErrForm, e.Name, e.End, o.most)
 	}
 	if err := e.check(); err != nil {
 		return fmt.Errorf("%.300q: %w", e.Name, err)
@@ -236,7 +239,7 @@ func (e *Entry) check() error {
 	switch {
 	case e.Size < 0, e.Allocated < 0, e.Mode > 0o7777, e.ModTime.Nanosecond() < 0:
 		return fmt.Errorf("%w: its size or its mode cannot be", ErrForm)
-	case e.Content < e.Header, e.End < e.Content, e.Header%Block != 0, e.Content%Block != 0, e.End%Block != 0, e.End > MaxPieces*PieceSize:
+	case e.Content < e.Header, e.End < e.Content, e.Header%Block != 0, e.Content%Block != 0, e.End%Block != 0:
 		return fmt.Errorf("%w: it is not from %d over %d to %d in the tar", ErrForm, e.Header, e.Content, e.End)
 	case strings.ContainsRune(e.Link, 0):
 		return fmt.Errorf("%w: its target has a NUL", ErrForm)
