@@ -89,40 +89,33 @@ func (a *Archive) searchIn(ctx context.Context, uid, name string) (found api.Vol
 	return found, err
 }
 
-// Index returns the volume as the key of its index shows it; false if it has none. It was retained about then.
-func (a *Archive) Index(ctx context.Context, namespaceUID string, id volume.ID, retained time.Time) (api.Volume, bool, error) {
-	objects, err := a.keysOf(ctx, namespaceUID, id, retained)
-	if err != nil {
-		return api.Volume{}, false, err
-	}
-	for _, o := range objects {
-		if _, v, err := form.ParseIndexKey(o.Key); err == nil {
-			return v, true, nil
-		}
-	}
-	return api.Volume{}, false, nil
-}
-
-// keysOf returns the indexes of a volume: one, or none.
-func (a *Archive) keysOf(ctx context.Context, namespaceUID string, id volume.ID, retained time.Time) (found []bucket.Object, err error) {
+// Indexes returns a volume as the keys of its indexes show it, with those keys in Archived: of what was retained about then, or with
+// a zero time of all.
+func (a *Archive) Indexes(ctx context.Context, namespaceUID string, id volume.ID, retained time.Time) (found []api.Volume, err error) {
 	cluster, err := a.Cluster()
 	if err != nil {
 		return nil, err
 	}
-	q := bucket.Query{
-		Prefix: form.IndexPrefix(cluster, namespaceUID), After: form.IndexStart(cluster, namespaceUID, retained.Add(clocks)),
+	q, end := bucket.Query{Prefix: form.IndexPrefix(cluster, namespaceUID)}, ""
+	if !retained.IsZero() {
+		q.After = form.IndexStart(cluster, namespaceUID, retained.Add(clocks))
+		end = form.IndexStart(cluster, namespaceUID, retained.Add(-clocks))
 	}
-	for end := form.IndexStart(cluster, namespaceUID, retained.Add(-clocks)); ; {
+	for {
 		page, err := a.cfg.Bucket.List(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range page.Objects {
-			if of, _, ok := form.IndexID(o.Key); ok && of == id {
-				found = append(found, o)
+			if of, _, ok := form.IndexID(o.Key); !ok || of != id {
+				continue
+			}
+			if _, v, err := form.ParseIndexKey(o.Key); err == nil {
+				v.Archived = o.Key
+				found = append(found, v)
 			}
 		}
-		if !page.More || page.Last() > end {
+		if !page.More || end != "" && page.Last() > end {
 			return found, nil
 		}
 		q.After = page.Last()
@@ -145,9 +138,9 @@ func (a *Archive) forget(ctx context.Context, v api.Volume) error {
 	if v.Owner == nil || v.Owner.Verdict != volume.Confirmed.String() || v.RetainedAt == nil || !volume.ID(v.ID).FromKubelet() {
 		return nil // such a volume is not archived
 	}
-	keys, err := a.keysOf(ctx, v.Owner.NamespaceUID, volume.ID(v.ID), *v.RetainedAt)
-	for i := 0; err == nil && i < len(keys); i++ {
-		err = a.delete(ctx, keys[i].Key)
+	copies, err := a.Indexes(ctx, v.Owner.NamespaceUID, volume.ID(v.ID), *v.RetainedAt)
+	for i := 0; err == nil && i < len(copies); i++ {
+		err = a.delete(ctx, copies[i].Archived)
 	}
 	return err
 }

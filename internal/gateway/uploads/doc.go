@@ -10,6 +10,6 @@
 // The signature covers the length and the SHA-256 of the object. So a URL that was stolen writes the same bytes again. What
 // the pieces and the index of a volume say is the word of its node, and is shown as no more than that.
 //
-// An index is signed once all its pieces are in the bucket, and if there is none of that volume yet. When it ends is
-// decided here, and stands in its key.
+// An index is signed once all its pieces are in the bucket, and if there is none of what the node has of that volume now. One of an
+// earlier copy is deleted then, if it is of the same pod and node. When an index ends is decided here, and stands in its key.
 package uploads

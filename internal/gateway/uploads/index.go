@@ -29,14 +29,32 @@ func (u *Uploads) index(ctx context.Context, node string, a *api.UploadAsk, answ
 	if err != nil {
 		return err
 	}
-	if known, ok, err := u.cfg.Indexes.Index(ctx, place.NamespaceUID, place.ID, *retained); err != nil {
+	known, err := u.cfg.Indexes.Indexes(ctx, place.NamespaceUID, place.ID, *retained)
+	if err != nil {
 		return err
-	} else if ok {
-		answer.There, answer.Until = true, *known.ExpiresAt
-		return nil
 	}
-	if err := u.complete(ctx, place, i.Pieces); err != nil {
+	for _, v := range known {
+		if u.current(&v, node, a) {
+			answer.There, answer.Until = true, *v.ExpiresAt
+			return nil
+		}
+	}
+	before, err := u.complete(ctx, place, i.Pieces, *retained)
+	if err != nil {
 		return err
+	}
+	if before {
+		if known, err = u.cfg.Indexes.Indexes(ctx, place.NamespaceUID, place.ID, time.Time{}); err != nil {
+			return err
+		}
+	}
+	// The node has the volume as it is now. An index of what it was before would be shown in its stead.
+	for _, v := range known {
+		if v.PodUID == a.PodUID && v.Node == node {
+			if err := u.cfg.Indexes.Forget(ctx, v); err != nil {
+				return fmt.Errorf("delete the index of an earlier copy: %w", err)
+			}
+		}
 	}
 	// Whole seconds, as a key has them.
 	until := u.now().Add(u.cfg.Lifespan).Truncate(time.Second)
@@ -50,6 +68,19 @@ func (u *Uploads) index(ctx context.Context, node string, a *api.UploadAsk, answ
 	answer.Until = until
 	u.cfg.Indexes.Expect(place.NamespaceUID)
 	return nil
+}
+
+// current reports whether an index is that of what a node has: the volume may have been published once more since it was
+// copied, and logs may have been kept anew.
+func (u *Uploads) current(v *api.Volume, node string, a *api.UploadAsk) bool {
+	said := a.Index.Shown
+	switch {
+	case v.PodUID != a.PodUID, v.Node != node, !u.now().Before(*v.ExpiresAt):
+		return false
+	case said.PublishedAt != nil && v.RetainedAt.Before(*said.PublishedAt):
+		return false
+	}
+	return said.Bytes == nil || v.Bytes == nil || *said.Bytes == *v.Bytes
 }
 
 // shown is what the key of an index says. Whose the volume is, and where it was, is not what the node says; when it was
@@ -72,20 +103,22 @@ func shown(node string, a *api.UploadAsk, owner api.Owner, until time.Time) api.
 // upload that was begun anew may be there, too.
 const mostListed = 2 * (archived.MaxPieces/bucket.MostKeys + 1)
 
-// complete returns nil if all pieces of an index are in the bucket.
-func (u *Uploads) complete(ctx context.Context, place archived.Place, pieces int) error {
+// complete returns nil if all pieces of an index are in the bucket. before: there are such as only an earlier copy of the volume can
+// have, or a copy that was begun anew: others than the index needs, or one from before the volume was retained.
+func (u *Uploads) complete(ctx context.Context, place archived.Place, pieces int, retained time.Time) (before bool, err error) {
 	next, newest := 0, time.Time{}
 	q := bucket.Query{Prefix: place.Prefix()}
 	for range mostListed {
 		page, err := u.cfg.Bucket.List(ctx, q)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for _, o := range page.Objects {
 			_, number, _, err := archived.ParsePieceKey(o.Key)
 			if err != nil || o.Size <= 0 || number > next {
 				continue
 			}
+			before = before || number != next || number >= pieces || o.Modified.Before(retained)
 			if number == next {
 				next++
 			}
@@ -93,16 +126,16 @@ func (u *Uploads) complete(ctx context.Context, place archived.Place, pieces int
 				newest = o.Modified
 			}
 		}
-		if next >= pieces || !page.More {
+		if next >= pieces && before || !page.More {
 			break
 		}
 		q.After = page.Last()
 	}
 	switch {
 	case next < pieces:
-		return fmt.Errorf("piece %d of %d is not in the bucket, and an index comes last; upload it: %w", next, pieces, errLater)
+		return false, fmt.Errorf("piece %d of %d is not in the bucket, and an index comes last; upload it: %w", next, pieces, errLater)
 	case u.now().Sub(newest) > oldest:
-		return fmt.Errorf("the pieces are older than %s and may be deleted at any moment; upload them again: %w", oldest, errLater)
+		return false, fmt.Errorf("the pieces are older than %s and may be deleted at any moment; upload them again: %w", oldest, errLater)
 	}
-	return nil
+	return before, nil
 }

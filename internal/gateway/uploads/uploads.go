@@ -59,8 +59,11 @@ type Bucket interface {
 
 // Indexes finds indexes.
 type Indexes interface {
-	// Index returns the volume as the key of its index shows it; false if it has none. It was retained about then.
-	Index(ctx context.Context, namespaceUID string, id volume.ID, retained time.Time) (api.Volume, bool, error)
+	// Indexes returns the volume as the keys of its indexes show it, and those keys: of what was retained about then, or with a zero
+	// time of all. More than one is an exception.
+	Indexes(ctx context.Context, namespaceUID string, id volume.ID, retained time.Time) ([]api.Volume, error)
+	// Forget deletes an index that Indexes returned.
+	Forget(ctx context.Context, v api.Volume) error
 	// Expect takes note that the namespace with that UID will have an index.
 	Expect(namespaceUID string)
 }

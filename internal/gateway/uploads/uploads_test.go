@@ -62,14 +62,23 @@ func (o *owners) Ask(_ context.Context, node string, asks []api.OwnerAsk) (answe
 
 // indexes are those that are there.
 type indexes struct {
-	there    map[volume.ID]api.Volume
+	there    []api.Volume
 	expected []string
 	err      error
 }
 
-func (i *indexes) Index(_ context.Context, uid string, id volume.ID, _ time.Time) (api.Volume, bool, error) {
-	v, ok := i.there[id]
-	return v, ok && v.Owner.NamespaceUID == uid, i.err
+func (i *indexes) Indexes(_ context.Context, uid string, id volume.ID, at time.Time) (found []api.Volume, _ error) {
+	for _, v := range i.there {
+		if v.ID == string(id) && v.Owner.NamespaceUID == uid && (at.IsZero() || v.RetainedAt.Sub(at).Abs() < time.Hour) {
+			found = append(found, v)
+		}
+	}
+	return found, i.err
+}
+
+func (i *indexes) Forget(_ context.Context, forgotten api.Volume) error {
+	i.there = slices.DeleteFunc(i.there, func(v api.Volume) bool { return v.Archived == forgotten.Archived })
+	return nil
 }
 
 func (i *indexes) Expect(uid string) { i.expected = append(i.expected, uid) }
@@ -86,7 +95,7 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
-		T: t, store: fakebucket.New(t), owners: &owners{there: true}, indexes: &indexes{there: map[volume.ID]api.Volume{}}, now: time.Now(),
+		T: t, store: fakebucket.New(t), owners: &owners{there: true}, indexes: &indexes{}, now: time.Now(),
 	}
 	b, err := bucket.New(bucket.Config{
 		Endpoint: s.store.URL, Region: fakebucket.Region, Bucket: fakebucket.Name, Credentials: fakebucket.Credentials(t),
@@ -213,7 +222,7 @@ func TestArchive(t *testing.T) {
 	if !slices.Equal(s.indexes.expected, []string{alpha}) {
 		t.Errorf("%q", s.indexes.expected)
 	}
-	s.indexes.there[volume.ID(v.ID)] = v
+	s.indexes.there = append(s.indexes.there, v)
 	again := s.one(s.Uploads, "node-1", s.index(2, []byte("another index")))
 	if !again.There || again.URL != "" || !again.Until.Equal(answer.Until) {
 		t.Errorf("a second index: %+v", again)
