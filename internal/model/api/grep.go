@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,9 +14,10 @@ const (
 	GrepPath = "/v1/grep"
 	// LevelGrep is the HeaderLevel of a daemon that knows it.
 	LevelGrep = "3"
-	// MostGrepContext is how many lines beside a match can be asked for, and MostGrepLines how many matches one node tells.
+	// MostGrepContext is how many lines beside a match can be asked for.
 	MostGrepContext = 20
-	MostGrepLines   = 100_000
+	// MostGrepLines is how many matches one node tells.
+	MostGrepLines = 100_000
 	// MostGrepText is how much of a line is told, in bytes.
 	MostGrepText = 2 << 10
 )
@@ -112,9 +114,7 @@ type GrepQuery struct {
 func (q GrepQuery) values() url.Values {
 	q.Continue, q.Limit = "", 0
 	v := q.Query.values()
-	for name, values := range q.Grep.Values() {
-		v[name] = values
-	}
+	maps.Copy(v, q.Values())
 	set(v, "id", q.ID)
 	return v
 }

@@ -51,8 +51,9 @@ const (
 	MaxName = 4096
 	// MaxExtents is how many extents an entry may have.
 	MaxExtents = 16 << 10
-	// Block is what offsets in a tar are a multiple of; Trailer is how many bytes are behind the last entry.
-	Block   = 512
+	// Block is what offsets in a tar are a multiple of.
+	Block = 512
+	// Trailer is how many bytes of a tar are behind its last entry.
 	Trailer = 2 * Block
 
 	// window bounds what zstd looks back at, on both sides: memory for each stream.

@@ -62,7 +62,7 @@ func (a *answer) grep(ctx context.Context) error {
 	if wrong != nil {
 		return wrong
 	}
-	options := search.Options{Pattern: pattern, Tell: q.Tell, Context: q.Grep.Context, Bytes: q.MaxBytes}
+	options := search.Options{Pattern: pattern, Tell: q.Tell, Context: q.Context, Bytes: q.MaxBytes}
 	if q.Files != "" {
 		if options.Files, wrong = api.ParseGlob(q.Files); wrong != nil {
 			return wrong

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -25,9 +26,7 @@ func (c *Client) Grep(ctx context.Context, q Query, name string, since time.Time
 	}
 	q.Limit, q.Continue = 0, ""
 	values := q.values()
-	for name, text := range what.Values() {
-		values[name] = text
-	}
+	maps.Copy(values, what.Values())
 	if !since.IsZero() {
 		values.Set("since", since.UTC().Format(time.RFC3339Nano))
 	}
