@@ -177,13 +177,29 @@ func (s *sweeping) pieces(ctx context.Context) error {
 	return err
 }
 
-// delete deletes the pieces of a volume.
+// delete deletes the pieces of a volume, unless one has come since they were looked at, which may be hours ago: the node copies the volume.
 func (s *sweeping) delete(ctx context.Context, place form.Place) error {
+	before := s.archive.now().Add(-uploads.Abandoned)
+	each := func(fn func(bucket.Object) error) error {
+		return s.list(ctx, place.Prefix(), func(o bucket.Object) error {
+			switch of, _, _, err := form.ParsePieceKey(o.Key); {
+			case err != nil || of != place:
+				return nil
+			case !o.Modified.Before(before):
+				return errStop
+			}
+			return fn(o)
+		})
+	}
+	err := each(func(bucket.Object) error { return nil })
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	left := mostOfOne
-	err := s.list(ctx, place.Prefix(), func(o bucket.Object) error {
-		if of, _, _, err := form.ParsePieceKey(o.Key); err != nil || of != place {
-			return nil
-		}
+	err = each(func(o bucket.Object) error {
 		if left--; left < 0 {
 			return errStop
 		}

@@ -122,3 +122,27 @@ func TestIndexDuringSweep(t *testing.T) {
 		t.Errorf("%+v, %v", swept, err)
 	}
 }
+
+// TestCopyDuringSweep: of a volume that a node has begun to copy again nothing goes, not even the pieces that are old.
+func TestCopyDuringSweep(t *testing.T) {
+	s := newStage(t)
+	now := time.Now()
+	s.store.Written(func() time.Time { return now.Add(-2 * uploads.Abandoned) })
+	s.store.Put(piece(alpha, 1, 0), []byte("x"))
+	s.store.Put(piece(beta, 2, 0), []byte("x"))
+	s.store.Written(time.Now)
+	lists := 0
+	s.store.Fail(func(verb, _ string) int {
+		if verb != "LIST" {
+			return 0
+		}
+		if lists++; lists == 4 { // the namespaces, and of one of them the indexes, the pieces, and the indexes again
+			s.store.Put(piece(alpha, 1, 1), []byte("x"))
+			s.store.Put(piece(beta, 2, 1), []byte("x"))
+		}
+		return 0
+	})
+	if swept, err := s.Sweep(t.Context()); err != nil || swept != (Swept{}) || len(s.store.Keys(cluster)) != 4 {
+		t.Errorf("%+v, %v, left %q", swept, err, s.store.Keys(cluster))
+	}
+}
