@@ -21,10 +21,10 @@ type newest struct {
 
 // add adds an entry. It returns false if the entry is too old, and so are all below.
 func (n *newest) add(e *Entry) bool {
-	if n.replace(e) {
-		return true
-	}
+	replaced := n.replace(e)
 	switch {
+	case replaced:
+		return true
 	case n.out != nil && compare(e, n.out) <= 0:
 		return false
 	case len(n.kept) == n.limit && compare(e, n.kept[0]) <= 0:
@@ -50,7 +50,8 @@ func (n *newest) add(e *Entry) bool {
 type copyOf struct{ node, id string }
 
 // replace reports whether the entry is of a volume that is kept already: the node and the archive have it both. What the node
-// says counts.
+// says counts. If by that it is too old, neither is kept: the page
+// would end there, and what is between would be in none.
 func (n *newest) replace(e *Entry) bool {
 	was := n.copies[copyOf{e.Volume.Node, e.Volume.ID}]
 	if was == nil {
@@ -58,6 +59,14 @@ func (n *newest) replace(e *Entry) bool {
 	}
 	if was.Volume.Archived != "" && e.Volume.Archived == "" {
 		i := slices.Index(n.kept, was)
+		if n.out != nil && compare(e, n.out) <= 0 {
+			if len(n.kept) > 1 { // else the page would be empty, and the next one the same
+				heap.Remove(&n.kept, i)
+				n.bytes -= was.weight()
+				delete(n.copies, copyOf{was.Volume.Node, was.Volume.ID})
+			}
+			return false
+		}
 		n.kept[i] = e
 		n.bytes += e.weight() - was.weight()
 		n.copies[copyOf{e.Volume.Node, e.Volume.ID}] = e
