@@ -27,6 +27,8 @@ type ListAwake struct{ Reply[[]volume.ID] }
 // whatever the answer is and even if it does not wait for one. Front -> supervisor.
 type BeginReading struct {
 	ID volume.ID
+	// ToArchive: it is read for the archive, which has to have all of it.
+	ToArchive bool
 	Reply[*Lease]
 }
 

@@ -23,7 +23,7 @@ func (n *Node) ToArchive(ctx context.Context, not, later map[volume.ID]struct{})
 func (n *Node) ReadToArchive(ctx context.Context, id volume.ID) (
 	reading *files.Reading, archived func(ctx context.Context, until time.Time) error, err error,
 ) {
-	begin := &messages.BeginReading{ID: id}
+	begin := &messages.BeginReading{ID: id, ToArchive: true}
 	reading, err = n.read(ctx, begin)
 	return reading, func(ctx context.Context, until time.Time) error {
 		return n.Change(ctx, &messages.ArchivedVolume{Routing: n.routing(ctx, id), Begun: begin, Until: until})

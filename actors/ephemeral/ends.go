@@ -61,19 +61,31 @@ func (n *Node) KeepEnd(ctx context.Context, pod volume.PodUID, end []byte) error
 // keepEnd answers where nothing is kept of the pod: its end is kept once there is.
 func (v *volumes) keepEnd(m *messages.KeepEnd) (done bool) {
 	if v.supervisor.IsAwake(m.ID) || v.index.Has(volume.Place{Pod: m.Pod, ID: m.ID}) {
+		v.leases.loseToArchive(m.ID, errEndAnew)
 		return false
 	}
 	m.Send(struct{}{}, nil)
 	return true
 }
 
-// keepEnd returns the operation that keeps the end of a pod with its logs.
+// keepEnd returns the operation that keeps the end of a pod with its logs. If the archive has a copy without it, they are to be
+// archived once more.
 func (v *subject) keepEnd(m *messages.KeepEnd) *actors.Operation {
 	return v.change(operation{name: "keep end", origin: m.Route().Origin, asked: true, run: func(t *task) error {
 		end := t.ends.of(m.Pod) // it may be forgotten among too many
 		if end == nil || t.record == nil || !t.record.IsLogs() || t.record.Phase != volume.Retained {
 			return nil
 		}
-		return t.Scratch.WithData(t.record.Place(), func(fd int) error { return lastwords.KeepEnd(fd, end) })
+		return t.Scratch.WithData(t.record.Place(), func(fd int) error {
+			if lastwords.HasEnd(fd, end) {
+				return nil
+			}
+			if t.record.Archived() {
+				if err := t.save(t.record.LogsAnew(t.record.Unpublished)); err != nil {
+					return err
+				}
+			}
+			return lastwords.KeepEnd(fd, end)
+		})
 	}})
 }

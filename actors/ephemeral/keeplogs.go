@@ -19,7 +19,9 @@ const logsMode = 0o755
 var (
 	// errLogsOfAnother: the volume by which logs are to be kept has learned of its owner, or its outcome, meanwhile.
 	errLogsOfAnother = fmt.Errorf("%w: the volume is known otherwise by now", volume.ErrConflict)
-	errLogsAnew      = fmt.Errorf("%w: the pod has ended once more, and its logs are kept anew", volume.ErrNotRetained)
+	// errEndAnew: what the archive reads has not how the pod has ended.
+	errEndAnew  = fmt.Errorf("%w: it is known by now how the pod has ended", volume.ErrNotRetained)
+	errLogsAnew = fmt.Errorf("%w: the pod has ended once more, and its logs are kept anew", volume.ErrNotRetained)
 )
 
 // keepLogs takes the logs away from readers, because they are about to be replaced.
@@ -82,6 +84,7 @@ func (t *task) beginLogs(of volume.Record) (begun bool, err error) {
 		if t.record.Phase != volume.Retained {
 			return false, fmt.Errorf("%w: the logs of pod %s", volume.ErrBusy, of.Pod)
 		}
+		next = next.LogsAnew(t.record.Unpublished)
 		next.Project, next.Hold, next.Unpublished = t.record.Project, t.record.Hold, t.record.Unpublished
 	}
 	if err := t.save(next); err != nil {

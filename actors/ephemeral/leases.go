@@ -54,6 +54,15 @@ func (l *leases) lose(id volume.ID, cause error) {
 	}
 }
 
+// loseToArchive ends the leases on a volume that is read for the archive.
+func (l *leases) loseToArchive(id volume.ID, cause error) {
+	for begun, end := range l.held[id] {
+		if begun.ToArchive {
+			l.end(begun, end, cause)
+		}
+	}
+}
+
 func (l *leases) end(begun *messages.BeginReading, end context.CancelCauseFunc, cause error) {
 	end(cause)
 	delete(l.held[begun.ID], begun)

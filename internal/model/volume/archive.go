@@ -40,6 +40,9 @@ func ParseArchive(word string) (Archive, bool) {
 // archive says it for good. It usually comes within seconds.
 const outcomeWait = time.Minute
 
+// endWait is how long after they were kept the logs of a pod wait for how it has ended, which comes moments after its outcome.
+const endWait = 10 * time.Second
+
 // Archived reports whether the archive had a copy when that was last known.
 func (r *Record) Archived() bool { return !r.ArchivedUntil.IsZero() }
 
@@ -58,6 +61,9 @@ func (a Archive) wants(o Outcome) bool {
 func (r *Record) ArchiveAfter() time.Duration {
 	if r.Outcome == OutcomeUnknown {
 		return outcomeWait
+	}
+	if r.IsLogs() {
+		return endWait
 	}
 	return 0
 }

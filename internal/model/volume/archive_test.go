@@ -31,3 +31,18 @@ func TestInArchive(t *testing.T) {
 		t.Error("a volume that is published again is still archived")
 	}
 }
+
+// TestLogsWaitForTheEnd: the archive takes the logs of a pod once it had time to be said how that has ended.
+func TestLogsWaitForTheEnd(t *testing.T) {
+	r := Record{ID: KubeletID("pod", "scratch"), Pod: "pod", VolumeName: "scratch", Outcome: Failed}
+	if got := r.ArchiveAfter(); got != 0 {
+		t.Errorf("a volume waits for %s", got)
+	}
+	logs := LogsOf(r)
+	if got := logs.ArchiveAfter(); got != endWait {
+		t.Errorf("the logs wait for %s", got)
+	}
+	if logs.Outcome = OutcomeUnknown; logs.ArchiveAfter() != outcomeWait {
+		t.Errorf("without an outcome they wait for %s", logs.ArchiveAfter())
+	}
+}

@@ -103,7 +103,7 @@ func write(to int, name string, text []byte) error {
 // KeepEnd keeps in an open directory of logs how their pod has ended, in the file [api.PodEnd]. Readers have it as it was
 // before or as it is now. Nothing is written if it is kept already.
 func KeepEnd(to int, end []byte) error {
-	if same(to, end) {
+	if HasEnd(to, end) {
 		return nil
 	}
 	const next = api.PodEnd + ".new"
@@ -119,8 +119,8 @@ func KeepEnd(to int, end []byte) error {
 	return nil
 }
 
-// same reports whether the end is kept.
-func same(to int, end []byte) bool {
+// HasEnd reports whether that end is kept in an open directory of logs.
+func HasEnd(to int, end []byte) bool {
 	fd, err := kernel.Openat(to, api.PodEnd, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
 		return false
