@@ -22,6 +22,8 @@ const (
 	firstSweep = 10 * time.Minute
 	// mostOfOne bounds the pieces of a volume that are deleted in one sweep; the others go with the next one.
 	mostOfOne = 10_000
+	// mostDoomed bounds the volumes of a namespace whose pieces are deleted in one sweep: they are kept in memory until then.
+	mostDoomed = 10_000
 )
 
 // sweep looks for what has ended, again and again, until ctx ends.
@@ -153,11 +155,15 @@ func (s *sweeping) pieces(ctx context.Context) error {
 	var at form.Place
 	var newest time.Time
 	before := s.archive.now().Add(-uploads.Abandoned)
-	flush := func() {
+	flush := func() error {
 		_, ok := s.indexed[s.hash(at.ID)]
-		if at.ID != "" && !ok && newest.Before(before) {
-			s.doomed = append(s.doomed, at)
+		if at.ID == "" || ok || !newest.Before(before) {
+			return nil
 		}
+		if s.doomed = append(s.doomed, at); len(s.doomed) == mostDoomed {
+			return errStop // the others go with the next sweep
+		}
+		return nil
 	}
 	err := s.list(ctx, form.PiecesPrefix(s.cluster, s.uid), func(o bucket.Object) error {
 		place, _, _, err := form.ParsePieceKey(o.Key)
@@ -165,7 +171,9 @@ func (s *sweeping) pieces(ctx context.Context) error {
 			return nil // it is none of ours
 		}
 		if place != at {
-			flush()
+			if err := flush(); err != nil {
+				return err
+			}
 			at, newest = place, time.Time{}
 		}
 		if o.Modified.After(newest) {
@@ -173,7 +181,12 @@ func (s *sweeping) pieces(ctx context.Context) error {
 		}
 		return nil
 	})
-	flush()
+	if err == nil {
+		err = flush()
+	}
+	if errors.Is(err, errStop) {
+		return nil
+	}
 	return err
 }
 

@@ -2,6 +2,7 @@ package archived
 
 import (
 	"errors"
+	"hash/maphash"
 	"net/http"
 	"slices"
 	"strings"
@@ -144,5 +145,19 @@ func TestCopyDuringSweep(t *testing.T) {
 	})
 	if swept, err := s.Sweep(t.Context()); err != nil || swept != (Swept{}) || len(s.store.Keys(cluster)) != 4 {
 		t.Errorf("%+v, %v, left %q", swept, err, s.store.Keys(cluster))
+	}
+}
+
+// TestMostDoomed: what a sweep keeps in memory has a bound, however many pieces somebody puts into the bucket.
+func TestMostDoomed(t *testing.T) {
+	s := newStage(t)
+	now := time.Now()
+	s.store.Written(func() time.Time { return now.Add(-2 * uploads.Abandoned) })
+	for i := range mostDoomed + 1500 {
+		s.store.Put(piece(alpha, i, 0), nil)
+	}
+	sweep := &sweeping{archive: s.Archive, cluster: cluster, uid: alpha, seed: maphash.MakeSeed()}
+	if err := sweep.pieces(t.Context()); err != nil || len(sweep.doomed) != mostDoomed {
+		t.Errorf("%d volumes, %v", len(sweep.doomed), err)
 	}
 }
