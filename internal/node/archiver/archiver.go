@@ -38,7 +38,10 @@ type Archiver struct {
 	news, next chan struct{}
 	// draining: the daemon stops, and only failures are still archived.
 	draining atomic.Bool
-	waiting  atomic.Pointer[volume.Waiting]
+	// drain ends once it does.
+	drain     context.Context
+	drainAway context.CancelFunc
+	waiting   atomic.Pointer[volume.Waiting]
 
 	mu sync.Mutex
 	// givenUp are the volumes that are left out for good, later those that are tried again.
@@ -66,7 +69,9 @@ func start(cfg Config, times pace) (*Archiver, error) {
 		limit = rate.Limit(cfg.Rate)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	drain, drainAway := context.WithCancel(context.Background())
 	a := &Archiver{
+		drain: drain, drainAway: drainAway,
 		cfg: cfg, pace: times, limit: rate.NewLimiter(limit, burst), cancel: cancel, done: make(chan struct{}),
 		news: make(chan struct{}, 1), next: make(chan struct{}, 1),
 		givenUp: map[volume.ID]struct{}{}, later: map[volume.ID]another{},
@@ -111,9 +116,11 @@ func (a *Archiver) Failing() string {
 	return a.failing
 }
 
-// Stop goes on with failures as long as ctx allows and none fails to be archived, as fast as it can; then it ends what runs.
+// Stop goes on with failures as long as ctx allows and none fails to be archived, as fast as it can; then it ends what runs. The
+// copy of another volume ends at once: the next daemon finds what was uploaded of it.
 func (a *Archiver) Stop(ctx context.Context) {
 	a.draining.Store(true)
+	a.drainAway()
 	a.limit.SetLimit(rate.Inf)
 	signal(a.next)
 	select {
@@ -192,6 +199,9 @@ func (a *Archiver) run(ctx context.Context) {
 		record, err := a.copy(ctx, w.Next)
 		if ctx.Err() != nil || errors.Is(err, errNotNow) {
 			return
+		}
+		if errors.Is(err, errCutShort) {
+			continue // failures may wait
 		}
 		if failures = a.ended(record, err, failures); failures == 0 {
 			continue

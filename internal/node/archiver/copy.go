@@ -25,6 +25,9 @@ const (
 // errNotNow: the daemon stops, and the volume is not that of a failure.
 var errNotNow = fmt.Errorf("%w: the daemon stops", volume.ErrNotRetained)
 
+// errCutShort: the copy of such a volume had begun.
+var errCutShort = fmt.Errorf("%w: the daemon stops, and failures go first", volume.ErrNotRetained)
+
 // copy archives a volume. It returns what is known of the volume, at least its ID.
 func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error) {
 	reading, note, err := a.cfg.Volumes.ReadToArchive(ctx, id)
@@ -41,8 +44,12 @@ func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error
 	case reading.Volume.Size.Bytes > a.most():
 		return r, failForGood(tooLarge, fmt.Errorf("it takes %d bytes, and may take %d", reading.Volume.Size.Bytes, a.most()))
 	}
+	all := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if r.ArchiveRank() > 0 {
+		defer context.AfterFunc(a.drain, func() { cancel(errCutShort) })()
+	}
 	defer context.AfterFunc(reading.Lost, func() { cancel(context.Cause(reading.Lost)) })()
 	c, err := a.newCopying(ctx, cancel, reading)
 	if err != nil {
@@ -54,9 +61,10 @@ func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error
 	}
 	until, err := c.index(index)
 	if err != nil {
-		return r, err
+		return r, errors.Join(context.Cause(ctx), err)
 	}
-	noting, end := context.WithTimeout(ctx, a.pace.note)
+	// The copy is whole, so it is recorded though it is to be cut short.
+	noting, end := context.WithTimeout(all, a.pace.note)
 	defer end()
 	if err := note(noting, until); err != nil {
 		return r, err

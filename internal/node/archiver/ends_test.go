@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,6 +133,38 @@ func TestStop(t *testing.T) {
 	defer n.mu.Unlock()
 	if !n.isNoted(first)() || !n.isNoted(second)() || n.isNoted(third)() {
 		t.Errorf("archived are %v", n.noted)
+	}
+}
+
+// TestStopCutsASuccessShort: the copy of a volume that is not that of a failure holds up neither the stop nor a failure.
+func TestStopCutsASuccessShort(t *testing.T) {
+	n := newNode(t)
+	success := n.add(1, volume.Succeeded, map[string][]byte{"a": []byte("x")})
+	uploading := make(chan struct{})
+	var once sync.Once
+	n.fault = func(_ http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, string(success.description.Record.Pod)) {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the archiver has gone
+		once.Do(func() { close(uploading) })
+		<-r.Context().Done()
+		return true
+	}
+	n.pace.upload = time.Hour
+	a, err := start(n.config, n.pace)
+	must(t, err)
+	<-uploading
+	failed := n.add(2, volume.Failed, map[string][]byte{"a": []byte("y")})
+	n.mu.Lock()
+	n.volumes[0], n.volumes[1] = n.volumes[1], n.volumes[0] // failures are next
+	n.mu.Unlock()
+	a.Stop(context.Background())
+	n.wantNotArchived(success)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.isNoted(failed)() || len(n.lines) != 1 {
+		t.Errorf("archived are %v, the log is %q", n.noted, n.lines)
 	}
 }
 
