@@ -112,7 +112,7 @@ func (a *Archive) namespaces(ctx context.Context, cluster string) (map[string]bo
 	prefix := form.ClusterPrefix(cluster)
 	uids := map[string]bool{}
 	for q := (bucket.Query{Prefix: prefix, Delimiter: "/"}); ; {
-		page, err := a.cfg.Bucket.List(ctx, q)
+		page, err := a.page(ctx, q)
 		if err != nil {
 			return nil, err
 		}

@@ -24,6 +24,9 @@ const (
 	mostOfOne = 10_000
 	// mostDoomed bounds the volumes of a namespace whose pieces are deleted in one sweep: they are kept in memory until then.
 	mostDoomed = 10_000
+	// callLimit bounds a request of a sweep to the bucket, and mostFailed the namespaces in a row that fail: then the bucket is away.
+	callLimit  = 30 * time.Second
+	mostFailed = 10
 )
 
 // sweep looks for what has ended, again and again, until ctx ends.
@@ -52,7 +55,8 @@ func (a *Archive) sweep(ctx context.Context) {
 // Swept is what a sweep has deleted.
 type Swept struct{ Indexes, Pieces int }
 
-// Sweep deletes the indexes whose time is over, and the pieces that have no index and were written more than a day ago.
+// Sweep deletes the indexes whose time is over, and the pieces that have no index and were written more than a day ago. Where it fails
+// in one namespace it goes on with the next one.
 func (a *Archive) Sweep(ctx context.Context) (swept Swept, err error) {
 	cluster, err := a.Cluster()
 	if err != nil {
@@ -62,13 +66,23 @@ func (a *Archive) Sweep(ctx context.Context) (swept Swept, err error) {
 	if err != nil {
 		return swept, err
 	}
+	var failed []error
+	inRow := 0
 	for uid := range uids {
 		s := &sweeping{archive: a, cluster: cluster, uid: uid, seed: maphash.MakeSeed(), swept: &swept}
-		if err := s.run(ctx); err != nil {
-			return swept, fmt.Errorf("namespace %s: %w", uid, err)
+		err := s.run(ctx)
+		if err == nil {
+			inRow = 0
+			continue
+		}
+		if len(failed) < mostFailed {
+			failed = append(failed, fmt.Errorf("namespace %s: %w", uid, err))
+		}
+		if inRow++; inRow == mostFailed || ctx.Err() != nil {
+			break
 		}
 	}
-	return swept, nil
+	return swept, errors.Join(failed...)
 }
 
 // sweeping is a sweep of one namespace.
@@ -107,10 +121,24 @@ func (s *sweeping) run(ctx context.Context) error {
 
 func (s *sweeping) hash(id volume.ID) uint64 { return maphash.String(s.seed, string(id)) }
 
+// page is a list that has to end in time: without an answer it would be the last one of this gateway.
+func (a *Archive) page(ctx context.Context, q bucket.Query) (bucket.Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return a.cfg.Bucket.List(ctx, q)
+}
+
+// inTime deletes a key, and does not wait longer than a page does.
+func inTime(ctx context.Context, key string, remove func(context.Context, string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return remove(ctx, key)
+}
+
 // list calls fn with all objects with a prefix.
 func (s *sweeping) list(ctx context.Context, prefix string, fn func(bucket.Object) error) error {
 	for q := (bucket.Query{Prefix: prefix}); ; {
-		page, err := s.archive.cfg.Bucket.List(ctx, q)
+		page, err := s.archive.page(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -141,7 +169,7 @@ func (s *sweeping) indexes(ctx context.Context, end bool) error {
 			s.indexed[s.hash(id)] = struct{}{}
 			return nil
 		}
-		if err := s.archive.delete(ctx, o.Key); err != nil {
+		if err := inTime(ctx, o.Key, s.archive.delete); err != nil {
 			return err
 		}
 		s.swept.Indexes++
@@ -216,7 +244,7 @@ func (s *sweeping) delete(ctx context.Context, place form.Place) error {
 		if left--; left < 0 {
 			return errStop
 		}
-		if err := s.archive.cfg.Bucket.Delete(ctx, o.Key); err != nil {
+		if err := inTime(ctx, o.Key, s.archive.cfg.Bucket.Delete); err != nil {
 			return err
 		}
 		s.swept.Pieces++
