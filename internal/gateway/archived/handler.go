@@ -37,7 +37,7 @@ const (
 
 // Client returns a client that reads a volume of the archive as if its node answered, and deletes it.
 func (a *Archive) Client(v api.Volume) *api.Client {
-	return api.NewClient(name, local{&handler{archive: a, volume: v}})
+	return api.NewClient(name, local{&handler{archive: a, volume: v}, a.cfg.Log})
 }
 
 // name is what errors call the archive.

@@ -2,15 +2,22 @@ package archived
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 // local carries requests to a handler in the same process, as a connection would: the body of an answer is a stream, which is
 // cut where the handler panics.
-type local struct{ handler http.Handler }
+type local struct {
+	handler http.Handler
+	log     logr.Logger
+}
 
 // errCut: the handler has given the answer up.
 var errCut = errors.New("the archive could not be read to the end")
@@ -27,10 +34,12 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer func() {
 			failed := error(nil)
 			if p := recover(); p != nil {
-				if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-					panic(p)
-				}
 				failed = errCut
+				if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+					l.log.Error(fmt.Errorf("panic: %v", p), "a request to the archive has failed; this is a bug in Katbox", "request", r.URL.Path,
+						"stack", string(debug.Stack()))
+					w.WriteHeader(http.StatusInternalServerError)
+				}
 			}
 			w.WriteHeader(http.StatusOK)
 			_ = to.CloseWithError(failed)
