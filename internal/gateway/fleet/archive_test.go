@@ -242,7 +242,7 @@ func TestFindInArchive(t *testing.T) {
 	for _, tt := range []struct{ on, id, phase string }{
 		{"n1", "both", "Retained"}, {"n1", "there", api.PhaseArchived}, {"n2", "gone", api.PhaseArchived},
 	} {
-		if found, err := find(tt.on, tt.id); err != nil || found.Volume.Phase != tt.phase {
+		if found, err := find(tt.on, tt.id); err != nil || found.Volume.Phase != tt.phase || (found.Away != nil) != (tt.on == "n2") {
 			t.Errorf("%s: %+v, %v", tt.id, found, err)
 		}
 	}

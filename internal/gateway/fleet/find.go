@@ -29,6 +29,8 @@ type Lookup struct {
 type Found struct {
 	Entry
 	Node Node
+	// Away is why the node of a volume that is found in the archive could not be asked whether it has it, too; nil if it does not.
+	Away error
 }
 
 // queries returns what a node is asked for.
@@ -72,6 +74,9 @@ func (f *Fleet) Find(ctx context.Context, l Lookup) (Found, error) {
 	}
 	// The last query is about the namespace itself.
 	copied, missed := f.findArchived(ctx, l, queries[len(queries)-1])
+	if missed == nil && !errors.Is(err, ErrNotFound) {
+		copied.Away = err
+	}
 	if missed == nil || errors.Is(missed, ErrArchive) && errors.Is(err, ErrNotFound) {
 		return copied, missed
 	}
@@ -124,7 +129,7 @@ func (f *Fleet) search(ctx context.Context, l Lookup, on State, queries []api.Qu
 			}
 			for _, e := range entries {
 				if l.Match(e.Volume) {
-					return &Found{*e, on.Node}, nil
+					return &Found{Entry: *e, Node: on.Node}, nil
 				}
 			}
 		}

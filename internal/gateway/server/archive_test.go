@@ -213,6 +213,27 @@ func TestArchiveAccess(t *testing.T) {
 	}
 }
 
+// TestRemoveWhileTheNodeIsAway: what is on a node that cannot be asked would come back, so its copy stays until the node is back or
+// there is none any more.
+func TestRemoveWhileTheNodeIsAway(t *testing.T) {
+	c := newArchive(t)
+	path := list + "/" + c.archived(recordOf(1), "n9")
+	c.missing = []fleet.Missing{{Node: "n9", Reason: fleet.NotConnected}}
+	s := c.wantStatus("rm", c.do("alice", http.MethodDelete, path, nil, ""), 503, "ServiceUnavailable")
+	if !strings.Contains(s.Message, "nothing was deleted") || !strings.Contains(s.Message, "n9 is not connected") {
+		t.Errorf("%s", s.Message)
+	}
+	if answer, text := c.get("alice", path); answer.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", answer.StatusCode, text)
+	}
+	c.mu.Lock()
+	c.missing = nil
+	c.mu.Unlock()
+	if answer, text := c.whole(c.do("alice", http.MethodDelete, path, nil, "")); answer.StatusCode != http.StatusOK {
+		t.Errorf("rm once the node is no more: %d %s", answer.StatusCode, text)
+	}
+}
+
 // TestRemoveWithCopy: what is deleted on a node does not come back from the archive; and with a bucket that is away nothing is deleted.
 func TestRemoveWithCopy(t *testing.T) {
 	c := newArchive(t)

@@ -38,6 +38,10 @@ func (c *call) remove(values url.Values) error {
 	if err != nil {
 		return err
 	}
+	if found.Away != nil {
+		return resource.Unavailable(c.what.Name, "nothing was deleted: the volume is in the archive, and may be on its node too, from where "+
+			"it would come back: %s; try again when the node answers, or when there is no such Node any more", oneLine(found.Away))
+	}
 	v := c.volumeOf(found.Entry)
 	if p := options.Preconditions; p != nil {
 		switch {
