@@ -155,6 +155,7 @@ func (r *retention) due() {
 
 // deleteDue orders the deletion of the volumes that are due, and sets the timer for the next one.
 func (r *retention) deleteDue() {
+	r.index.EndCopies(time.Now())
 	for range deletionSlice {
 		now := time.Now()
 		retry, _ := r.index.Resume(now)

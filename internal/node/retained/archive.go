@@ -69,8 +69,9 @@ func (x *Index) ToArchive(now time.Time, not, later map[volume.ID]struct{}) volu
 		oldest, newest *entry
 		at             = x.clock.since(now)
 	)
+	out, behind := setOf(not), setOf(later)
 	for _, e := range x.toArchive.entries {
-		if in(not, e) {
+		if out.has(e) {
 			continue
 		}
 		w.Volumes++
@@ -82,7 +83,7 @@ func (x *Index) ToArchive(now time.Time, not, later map[volume.ID]struct{}) volu
 			newest = e
 		}
 		switch wait := time.Duration(after(e.since, e.rare.archive.after) - at); {
-		case in(later, e):
+		case behind.has(e):
 		case wait > 0:
 			if w.Later == 0 || wait < w.Later {
 				w.Later = wait
@@ -100,13 +101,76 @@ func (x *Index) ToArchive(now time.Time, not, later map[volume.ID]struct{}) volu
 	return w
 }
 
-// in looks for an entry in a set that is empty most of the time: its ID has to be made.
-func in(set map[volume.ID]struct{}, e *entry) bool {
-	if len(set) == 0 {
-		return false
+// set is a set of volumes in which an entry is found without its ID in words, which it has to make. Most are kubelets'.
+type set struct {
+	digits map[[idBytes]byte]struct{}
+	texts  map[volume.ID]struct{}
+}
+
+func setOf(ids map[volume.ID]struct{}) (s set) {
+	for id := range ids {
+		digits, ok := digitsOf(id)
+		switch {
+		case !ok:
+			s.texts = ids // those of kubelets do no harm in it
+		case s.digits == nil:
+			s.digits = make(map[[idBytes]byte]struct{}, len(ids))
+			fallthrough
+		default:
+			s.digits[digits] = struct{}{}
+		}
 	}
-	_, there := set[e.volumeID()]
+	return s
+}
+
+func (s *set) has(e *entry) bool {
+	var there bool
+	if e.rare != nil && e.rare.named {
+		_, there = s.texts[e.rare.id]
+	} else {
+		_, there = s.digits[e.id]
+	}
 	return there
+}
+
+// EndCopies lets volumes whose copies in the archive have ended by now go no earlier than those without. It goes through all
+// volumes at most once an hour, and only if there is such a copy.
+func (x *Index) EndCopies(now time.Time) {
+	hour := now.Unix() / 3600
+	if hour <= x.hour {
+		return
+	}
+	x.hour = hour
+	over := false
+	for f := range x.fates {
+		over = over || f != f.at(hour)
+	}
+	if !over {
+		return
+	}
+	for _, e := range x.digits {
+		x.endCopy(e)
+	}
+	for _, e := range x.texts {
+		x.endCopy(e)
+	}
+}
+
+func (x *Index) endCopy(e *entry) {
+	if e.fate == nil || e.fate.value == e.fate.value.at(x.hour) {
+		return
+	}
+	x.move(e, func() {
+		was := e.fate
+		e.fate = x.fates.use(was.value.at(x.hour))
+		x.fates.drop(was)
+	})
+}
+
+// at returns what a fate is in an hour since 1970.
+func (f fate) at(hour int64) fate {
+	f.copyOver = f.copyOver || f.archivedUntil > 0 && f.archivedUntil <= hour
+	return f
 }
 
 // ArchiveChanges returns another number than before if a volume that is to be archived has joined the lists, or has changed.

@@ -148,3 +148,55 @@ func TestArchivedComesBack(t *testing.T) {
 	}
 	checkEmpty(t, x)
 }
+
+// TestCopyThatHasEnded: a volume whose copy in the archive is no more goes no earlier than one without, whether that was so when
+// it came or not.
+func TestCopyThatHasEnded(t *testing.T) {
+	for name, before := range map[string]time.Time{"while it is here": epoch, "before it came": epoch.Add(3 * time.Hour)} {
+		x := &Index{}
+		x.EndCopies(before)
+		x.Put(toBeArchived("older", 0, volume.Failed, volume.ArchiveAlways))
+		x.Put(toBeArchived("copied", time.Minute, volume.Failed, volume.ArchiveAlways).InArchive(epoch.Add(2 * time.Hour)))
+		next := func(now time.Time, want volume.ID) {
+			t.Helper()
+			x.EndCopies(now)
+			if c, ok := x.Early(epoch.Add(50*time.Hour), 0.01, volume.ForBytes); !ok || x.known(c.entry).ID != want {
+				t.Errorf("%s, at %s: %+v, want %s", name, now, x.known(c.entry), want)
+			}
+		}
+		if before == epoch {
+			next(epoch.Add(time.Hour), "copied")
+		}
+		next(epoch.Add(3*time.Hour), "older")
+		if got, _ := x.Look("copied"); !got.Archived() {
+			t.Errorf("%s: %+v", name, got)
+		}
+		take(x, "older")
+		take(x, "copied")
+		checkEmpty(t, x)
+	}
+}
+
+// TestToArchiveMakesNoTexts: what a search among many costs is no memory for each of them, though some are left out.
+func TestToArchiveMakesNoTexts(t *testing.T) {
+	x, out := &Index{}, map[volume.ID]struct{}{}
+	for i := range 1000 {
+		r := toBeArchived(string(volume.KubeletID("p", fmt.Sprint(i))), 0, volume.Failed, volume.ArchiveAlways)
+		x.Put(r)
+		if i < 10 {
+			out[r.ID] = struct{}{}
+		}
+	}
+	out["named"] = struct{}{}
+	if w := x.ToArchive(epoch.Add(time.Hour), out, nil); w.Volumes != 990 {
+		t.Errorf("%d wait, want 990", w.Volumes)
+	}
+	if w := x.ToArchive(epoch.Add(time.Hour), nil, out); w.Volumes != 1000 {
+		t.Errorf("%d wait, want all", w.Volumes)
+	} else if _, left := out[w.Next]; left {
+		t.Errorf("%s is next, which is tried later", w.Next)
+	}
+	if made := testing.AllocsPerRun(10, func() { x.ToArchive(epoch.Add(time.Hour), out, out) }); made > 200 {
+		t.Errorf("%v allocations", made)
+	}
+}

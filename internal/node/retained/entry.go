@@ -56,6 +56,8 @@ type fate struct {
 	terms    volume.Terms
 	// archivedUntil is in whole hours since 1970; 0 if the archive has no copy.
 	archivedUntil int64
+	// copyOver: that is over.
+	copyOver bool
 }
 
 // owner is what is known of a confirmed owner, beside its group.
@@ -239,7 +241,7 @@ func (x *Index) fill(e *entry, r *volume.Record) {
 		}
 		e.podName, e.published, e.project = r.PodName, max(r.Published.Unix(), 0), r.Project
 		e.fate = x.fates.use(fate{phase: r.Phase, outcome: r.Outcome, lifespan: r.Lifespan, terms: r.Terms,
-			archivedUntil: max(r.ArchivedUntil.Unix()/3600, 0)})
+			archivedUntil: max(r.ArchivedUntil.Unix()/3600, 0)}.at(x.hour))
 		in := x.listOf(space{namespace: r.Namespace, namespaceUID: r.Owner.NamespaceUID, verdict: r.Owner.Verdict})
 		e.group = x.groups.use(group{list: in, volumeName: r.VolumeName, serviceAccount: r.ServiceAccount, ownerKind: r.Owner.Kind})
 		in.users++

@@ -50,6 +50,7 @@ type Index struct {
 	clock   clock
 	groups  pool[group]
 	fates   pool[fate]
+	hour    int64 // the last one of [Index.EndCopies], since 1970
 	holds   pool[holdTexts]
 
 	// These have the volumes at rest.

@@ -107,7 +107,7 @@ func (e *entry) class() class {
 	case volume.Stopped:
 		of = stopped
 	}
-	if f.archivedUntil > 0 {
+	if f.archivedUntil > 0 && !f.copyOver {
 		of-- // the tier of the archived ones
 	}
 	return class{of, f.lifespan}
