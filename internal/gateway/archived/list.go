@@ -19,6 +19,10 @@ import (
 // and not be the last.
 const mostPages = 10
 
+// mostOfInstant bounds the volumes of one instant in memory. Instants are nanoseconds: more of one than that are made up, and those with
+// the highest IDs are left out.
+const mostOfInstant = mostPages * bucket.MostKeys
+
 // mostListed is how many volumes a page has at most: with one key before them, and one behind, they are one page of keys.
 const mostListed = bucket.MostKeys - 2
 
@@ -116,6 +120,7 @@ func (t *tenant) each(
 		if err != nil {
 			return err
 		}
+		skipTo := ""
 		for _, o := range page.Objects {
 			v, err := t.archive.volumeOf(o)
 			if err != nil || v.Owner.NamespaceUID != t.uid {
@@ -129,13 +134,18 @@ func (t *tenant) each(
 			if len(instant) > 0 && !v.RetainedAt.Equal(*instant[0].RetainedAt) && !flush(pages > mostPages) {
 				return nil
 			}
+			if len(instant) == mostOfInstant {
+				t.archive.cfg.Metrics.KeysDropped(1)
+				skipTo = form.IndexStart(cluster, t.uid, v.RetainedAt.Add(-1))
+				continue
+			}
 			instant = append(instant, v)
 		}
 		if !page.More {
 			flush(false)
 			return nil
 		}
-		q.After, q.Most = page.Last(), 0
+		q.After, q.Most = max(page.Last(), skipTo), 0
 	}
 }
 

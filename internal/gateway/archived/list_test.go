@@ -1,6 +1,7 @@
 package archived
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -106,6 +107,51 @@ func TestListCost(t *testing.T) {
 	page, err := (&tenant{archive: s.Archive, uid: alpha}).List(t.Context(), fleet.Reader{}, api.Query{Limit: 500})
 	if err != nil || len(page.Items) != 500 || s.store.Asked("LIST")-lists != 1 {
 		t.Errorf("a page of 500: %d volumes with %d lists, %v", len(page.Items), s.store.Asked("LIST")-lists, err)
+	}
+}
+
+// instants is a bucket with many volumes of one instant, and one that is older. It makes up their keys.
+type instants struct {
+	Bucket
+	prefix, rest, last string
+	many, asked        int
+}
+
+func (b *instants) List(_ context.Context, q bucket.Query) (page bucket.Page, err error) {
+	b.asked++
+	add := func(key string) {
+		switch {
+		case key <= q.After:
+		case len(page.Objects) == bucket.MostKeys:
+			page.More = true
+		default:
+			page.Objects = append(page.Objects, bucket.Object{Key: key})
+		}
+	}
+	for i := range b.many {
+		add(fmt.Sprintf("%s-csi-%064x%s", b.prefix, i, b.rest))
+	}
+	add(b.last)
+	return page, nil
+}
+
+// TestManyOfOneInstant: how many keys of one instant there are in the bucket, which anyone who can write there may choose, is not how many
+// of them are kept in memory, and the volumes behind them are listed.
+func TestManyOfOneInstant(t *testing.T) {
+	s := newStage(t)
+	like, older := shown(alpha, 1), shown(alpha, 0)
+	_, rest, _ := strings.Cut(key(t, like), like.ID)
+	b := &instants{
+		Bucket: s.bucket, prefix: form.IndexStart(cluster, alpha, *like.RetainedAt), rest: rest, last: key(t, older), many: 2 * mostOfInstant,
+	}
+	s.cfg.Bucket = b
+	most, found := 0, false
+	err := (&tenant{archive: s.Archive, uid: alpha}).each(t.Context(), volume.Key{}, time.Time{}, 0, func(instant []api.Volume, _ bool) bool {
+		most, found = max(most, len(instant)), instant[0].ID == older.ID
+		return true
+	})
+	if err != nil || most != mostOfInstant || !found || b.asked > mostPages+2 {
+		t.Errorf("%d of one instant with %d requests; the older one was found: %t; %v", most, b.asked, found, err)
 	}
 }
 
