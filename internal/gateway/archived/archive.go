@@ -62,8 +62,9 @@ type Archive struct {
 	found               *recent
 
 	mu sync.Mutex
-	// uids are the UIDs of the namespaces in the bucket; nil before the first look.
-	uids map[string]bool
+	// uids are the UIDs of the namespaces in the bucket; nil before the first look. truncated: there are more.
+	uids      map[string]bool
+	truncated bool
 	// expected are those of namespaces whose index was signed since the last look.
 	expected map[string]bool
 	// away is why the bucket did not answer the last request of its kind, and since when it is not asked.

@@ -3,7 +3,6 @@ package archived
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -17,7 +16,7 @@ import (
 )
 
 const (
-	// mostNamespaces bounds the namespaces in the bucket that are known: with the deleted ones, more than a cluster has.
+	// mostNamespaces bounds the namespaces in the bucket that are known for lists: with the deleted ones, more than most clusters have.
 	mostNamespaces = 20_000
 	// lookLimit bounds one look, and retryEvery is the time until the next one where it failed.
 	lookLimit  = 30 * time.Second
@@ -27,9 +26,6 @@ const (
 	// trial is the end of the key of the object that is written as a trial.
 	trial = "trial"
 )
-
-// errTooMany: the bucket has more namespaces than are looked at.
-var errTooMany = fmt.Errorf("the bucket has more than %d namespaces", mostNamespaces)
 
 // follow looks up which namespaces the bucket has, and at first what the store heeds, until ctx ends.
 func (a *Archive) follow(ctx context.Context) {
@@ -95,35 +91,45 @@ func (a *Archive) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	uids, err := a.namespaces(ctx, cluster)
-	if err != nil {
+	uids := map[string]bool{}
+	err = a.namespaces(ctx, cluster, func(uid string) error {
+		if len(uids) == mostNamespaces {
+			return errStop
+		}
+		uids[uid] = true
+		return nil
+	})
+	truncated := errors.Is(err, errStop)
+	if err != nil && !truncated {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.uids = uids
+	if truncated && !a.truncated {
+		a.cfg.Log.Info("the bucket of the archive has more namespaces than a list of all looks at; a list of one namespace that exists is complete",
+			"most", mostNamespaces)
+	}
+	a.uids, a.truncated = uids, truncated
 	// What was signed may be uploaded in the next five minutes.
 	maps.DeleteFunc(a.expected, func(uid string, _ bool) bool { return uids[uid] })
 	return nil
 }
 
-// namespaces returns the UIDs of all namespaces in the bucket.
-func (a *Archive) namespaces(ctx context.Context, cluster string) (map[string]bool, error) {
+// namespaces calls fn with the UIDs of all namespaces in the bucket, however many, until it returns an error.
+func (a *Archive) namespaces(ctx context.Context, cluster string, fn func(uid string) error) error {
 	prefix := form.ClusterPrefix(cluster)
-	uids := map[string]bool{}
 	for q := (bucket.Query{Prefix: prefix, Delimiter: "/"}); ; {
 		page, err := a.page(ctx, q)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, p := range page.Prefixes {
-			uids[strings.TrimSuffix(strings.TrimPrefix(p, prefix), "/")] = true
+			if err := fn(strings.TrimSuffix(strings.TrimPrefix(p, prefix), "/")); err != nil {
+				return err
+			}
 		}
-		switch {
-		case !page.More:
-			return uids, nil
-		case len(uids) > mostNamespaces:
-			return nil, errTooMany
+		if !page.More {
+			return nil
 		}
 		q.After = page.Last()
 	}

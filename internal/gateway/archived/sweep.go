@@ -62,25 +62,25 @@ func (a *Archive) Sweep(ctx context.Context) (swept Swept, err error) {
 	if err != nil {
 		return swept, err
 	}
-	uids, err := a.namespaces(ctx, cluster)
-	if err != nil {
-		return swept, err
-	}
 	var failed []error
 	inRow := 0
-	for uid := range uids {
+	err = a.namespaces(ctx, cluster, func(uid string) error {
 		s := &sweeping{archive: a, cluster: cluster, uid: uid, seed: maphash.MakeSeed(), swept: &swept}
 		err := s.run(ctx)
 		if err == nil {
 			inRow = 0
-			continue
+			return nil
 		}
 		if len(failed) < mostFailed {
 			failed = append(failed, fmt.Errorf("namespace %s: %w", uid, err))
 		}
 		if inRow++; inRow == mostFailed || ctx.Err() != nil {
-			break
+			return errStop
 		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errStop) {
+		failed = append(failed, err)
 	}
 	return swept, errors.Join(failed...)
 }

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+
 	"github.com/katbox/katbox/internal/gateway/bucket"
+	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/uploads"
 )
 
@@ -97,5 +100,51 @@ func TestSweepOfABucketThatIsAway(t *testing.T) {
 	s.cfg.Bucket = b
 	if _, err := s.Sweep(t.Context()); err == nil || b.asked != mostFailed || strings.Count(err.Error(), "away") != mostFailed {
 		t.Errorf("%d requests, %v", b.asked, err)
+	}
+}
+
+// crowded is a bucket with many namespaces, which are empty but for those of the bucket behind it.
+type crowded struct {
+	Bucket
+	namespaces int
+}
+
+func (b *crowded) List(ctx context.Context, q bucket.Query) (page bucket.Page, err error) {
+	if q.Delimiter == "" {
+		if strings.Contains(q.Prefix, alpha) {
+			return b.Bucket.List(ctx, q)
+		}
+		return page, nil
+	}
+	for i := range b.namespaces {
+		p := q.Prefix + fmt.Sprintf("%08x-0000-4000-8000-000000000000/", i)
+		if p <= q.After {
+			continue
+		}
+		if page.Prefixes = append(page.Prefixes, p); len(page.Prefixes) == bucket.MostKeys {
+			page.More = true
+			return page, nil
+		}
+	}
+	page.Prefixes = append(page.Prefixes, q.Prefix+alpha+"/")
+	return page, nil
+}
+
+// TestMoreNamespacesThanAreKnown: what has ended in them goes all the same, and those that are known are listed.
+func TestMoreNamespacesThanAreKnown(t *testing.T) {
+	s := newStage(t)
+	now := time.Now()
+	s.store.Written(func() time.Time { return now.Add(-2 * uploads.Abandoned) })
+	s.store.Put(piece(alpha, 1, 0), []byte("x"))
+	s.cfg.Bucket = &crowded{s.bucket, mostNamespaces + 1500}
+	var logged []string
+	s.cfg.Log = funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{})
+	for range 2 {
+		if err := s.look(t.Context()); err != nil || len(s.selected(fleet.Where{All: true})) != mostNamespaces || len(logged) != 1 {
+			t.Errorf("%d namespaces, %v, logged %q", len(s.selected(fleet.Where{All: true})), err, logged)
+		}
+	}
+	if swept, err := s.Sweep(t.Context()); err != nil || swept != (Swept{Pieces: 1}) {
+		t.Errorf("%+v, %v", swept, err)
 	}
 }
