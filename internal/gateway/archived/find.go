@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -138,7 +139,14 @@ func (a *Archive) forget(ctx context.Context, v api.Volume) error {
 	if v.Owner == nil || v.Owner.Verdict != volume.Confirmed.String() || v.RetainedAt == nil || !volume.ID(v.ID).FromKubelet() {
 		return nil // such a volume is not archived
 	}
+	other := func(copied api.Volume) bool { return copied.PodUID != v.PodUID || copied.Node != v.Node }
 	copies, err := a.Indexes(ctx, v.Owner.NamespaceUID, volume.ID(v.ID), *v.RetainedAt)
+	copies = slices.DeleteFunc(copies, other)
+	if err == nil && len(copies) == 0 && v.ArchivedUntil != nil {
+		// There is one, and the node's clock was adjusted by more.
+		copies, err = a.Indexes(ctx, v.Owner.NamespaceUID, volume.ID(v.ID), time.Time{})
+		copies = slices.DeleteFunc(copies, other)
+	}
 	for i := 0; err == nil && i < len(copies); i++ {
 		err = a.delete(ctx, copies[i].Archived)
 	}

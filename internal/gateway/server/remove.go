@@ -85,6 +85,7 @@ func (c *call) purge(ctx context.Context, v api.Volume, node *api.Client, reason
 	if err := node.Purge(ctx, v.ID, reason); err != nil || !copied {
 		return err
 	}
+	v.ArchivedUntil = nil // that copy is gone, and need not be looked for everywhere
 	return c.s.Archive.Forget(ctx, v)
 }
 
