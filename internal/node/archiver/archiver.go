@@ -42,6 +42,7 @@ type Archiver struct {
 	drain     context.Context
 	drainAway context.CancelFunc
 	waiting   atomic.Pointer[volume.Waiting]
+	looking   looking
 
 	mu sync.Mutex
 	// givenUp are the volumes that are left out for good, later those that are tried again.
@@ -155,10 +156,15 @@ func (a *Archiver) unknown(err error) {
 
 // look asks what waits, and tells the metrics.
 func (a *Archiver) look(ctx context.Context) (volume.Waiting, error) {
+	done, err := a.looking.begin(ctx, a.drain)
+	if err != nil {
+		return volume.Waiting{}, err
+	}
 	not, later := a.leftOut()
 	limited, cancel := context.WithTimeout(ctx, a.pace.look)
 	defer cancel()
 	w, err := a.cfg.Volumes.ToArchive(limited, not, later)
+	done()
 	if err != nil {
 		return w, err
 	}
