@@ -3,6 +3,9 @@ package nodehold
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,7 +105,7 @@ func (h *Holder) failed(err error) {
 	}
 }
 
-// look compares what waits with what is noted, and writes what differs. The first request that fails ends it.
+// look compares what waits with what is noted, and writes what differs. What fails for one node keeps no other one from it.
 func (h *Holder) look(ctx context.Context) error {
 	if h.listed.IsZero() || time.Since(h.listed) >= listEvery {
 		if err := h.list(ctx); err != nil {
@@ -117,12 +120,11 @@ func (h *Holder) look(ctx context.Context) error {
 			h.marks[w.Node] = mark{}
 		}
 	}
-	for node, m := range h.marks {
-		w := heard[node]
+	var failed failures
+	for _, node := range slices.Sorted(maps.Keys(h.marks)) {
+		m, w := h.marks[node], heard[node]
 		if next := decide(m, w, time.Now()); !next.equal(m) {
-			if err := h.settle(ctx, node, w); err != nil {
-				return err
-			}
+			failed.add(h.settle(ctx, node, w))
 		} else if m.empty() && w.volumes == 0 {
 			delete(h.marks, node)
 		}
@@ -134,5 +136,31 @@ func (h *Holder) look(ctx context.Context) error {
 		}
 	}
 	h.Metrics.NodesHeld(held)
-	return nil
+	return failed.err()
+}
+
+// mostTold bounds how many nodes an error tells of.
+const mostTold = 5
+
+// failures are what failed of nodes that are looked at one after the other.
+type failures struct {
+	first []error
+	more  int
+}
+
+func (f *failures) add(err error) {
+	switch {
+	case err == nil:
+	case len(f.first) < mostTold:
+		f.first = append(f.first, err)
+	default:
+		f.more++
+	}
+}
+
+func (f *failures) err() error {
+	if f.more > 0 {
+		f.first = append(f.first, fmt.Errorf("and %d more", f.more))
+	}
+	return errors.Join(f.first...)
 }

@@ -166,6 +166,29 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// TestOneNodeIsRefused: those that cannot be annotated keep no other one from being held, nor from being let go.
+func TestOneNodeIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"a", "b", "c", "d", "e", "f", "g", "z"}
+		c := newCluster(names...)
+		c.refused = map[string]error{}
+		for _, name := range names[:7] {
+			c.refused[name] = errors.New("a webhook says no")
+		}
+		c.start(t)
+		for _, name := range names {
+			c.wait(name, 1)
+		}
+		c.after(t, time.Minute, "z", allHeld)
+		metricstest.Of(t, c.metrics).Want(t, "holds", metricstest.Values{"katbox_gateway_nodes_held": 1})
+		c.wait("z", 0)
+		c.after(t, 5*time.Minute, "z", "mark")
+		if len(c.log) != 1 || !strings.Contains(c.log[0], "node e") || !strings.Contains(c.log[0], "and 2 more") {
+			t.Errorf("the log is %q", c.log)
+		}
+	})
+}
+
 // TestRelease: all that gateways have set is removed, and nothing else.
 func TestRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

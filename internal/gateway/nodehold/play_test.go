@@ -27,8 +27,9 @@ type cluster struct {
 	nodes   map[string]*meta.PartialObjectMetadata
 	version int
 	waiting map[string]hub.Waiting
-	// down is what the API server answers; before is called before a patch.
+	// down is what the API server answers; before is called before a patch, refused are Nodes that take none.
 	down    error
+	refused map[string]error
 	before  func()
 	writes  int
 	reads   int
@@ -155,6 +156,8 @@ func (c *cluster) Patch(_ context.Context, name string, kind types.PatchType, da
 	switch m := patch.Metadata; {
 	case down != nil:
 		return nil, down
+	case c.refused[name] != nil:
+		return nil, c.refused[name]
 	case node == nil:
 		return nil, notFound(name)
 	case m.UID != node.UID || m.ResourceVersion != node.ResourceVersion:
