@@ -279,6 +279,17 @@ func TestArchiveAway(t *testing.T) {
 	if err != nil || phases(page.Entries) != "b+" || len(page.Fleet.Missing) != 1 || page.Fleet.Missing[0].Node != "n1" {
 		t.Errorf("%s, %+v, %v", phases(page.Entries), page.Fleet, err)
 	}
+	// No node can be asked, and it is not known what the bucket has.
+	unknown, _ := withArchive(t, nodes, &fakeArchive{away: errBroken}, nil)
+	for what, look := range map[string]func(context.Context, Request) (Page, error){"list": unknown.List, "gone": f.Gone} {
+		alone := (*NotConnectedError)(nil)
+		if page, err := look(t.Context(), Request{Reader: everyone}); !errors.As(err, &alone) {
+			t.Errorf("%s: %+v, %v", what, page.Fleet, err)
+		}
+	}
+	if _, err := f.Search(t.Context(), SearchRequest{Request: Request{Reader: everyone}}); err == nil {
+		t.Error("a search of no node")
+	}
 	// What cannot be an archived volume is left out, and counted.
 	f2, dropped := withArchive(t, &fakeNodes{}, a, nil)
 	a.parts["ci-2"].on["b"] = ""

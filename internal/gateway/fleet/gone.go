@@ -27,6 +27,9 @@ func (f *Fleet) Gone(ctx context.Context, r Request) (Page, error) {
 	if err := l.choose(ctx, func(string) []Held { return f.cfg.Nodes.Connected() }); err != nil {
 		return Page{}, err
 	}
+	if err := l.connected(); err != nil {
+		return Page{}, err
+	}
 	g := &gone{list: l}
 	for _, s := range l.sources {
 		g.sources = append(g.sources, &goneSource{source: s})

@@ -50,6 +50,9 @@ func (f *Fleet) List(ctx context.Context, r Request) (Page, error) {
 		return Page{}, err
 	}
 	l.addArchive()
+	if err := l.connected(); err != nil {
+		return Page{}, err
+	}
 	if err := l.run(ctx); err != nil {
 		return Page{}, err
 	}
@@ -87,11 +90,7 @@ func (l *list) choose(ctx context.Context, with func(namespace string) []Held) e
 		q.Tenancy = &tenancy
 	}
 	l.where, l.query = where(l.cfg.Namespaces, q), q
-	missing := l.cfg.Nodes.Missing()
-	if len(missing) > 0 && len(missing) >= l.cfg.Nodes.Count() && l.cfg.Archive == nil {
-		return &NotConnectedError{Missing: missing}
-	}
-	for _, m := range missing {
+	for _, m := range l.cfg.Nodes.Missing() {
 		if l.selects(m.Node) {
 			l.away = append(l.away, m)
 		}
@@ -107,6 +106,16 @@ func (l *list) choose(ctx context.Context, with func(namespace string) []Held) e
 	}
 	// So that it is not always the same nodes that a list has no time for.
 	rand.Shuffle(len(l.sources), func(i, j int) { l.sources[i], l.sources[j] = l.sources[j], l.sources[i] })
+	return nil
+}
+
+// connected returns an error if no node at all is, and nothing of the archive can be asked: an empty list would look as if there were
+// no volumes.
+func (l *list) connected() error {
+	missing := l.cfg.Nodes.Missing()
+	if l.where != (Where{}) && len(l.sources) == 0 && len(missing) > 0 && len(missing) >= l.cfg.Nodes.Count() {
+		return &NotConnectedError{Missing: missing}
+	}
 	return nil
 }
 

@@ -74,7 +74,10 @@ func (f *Fleet) Search(ctx context.Context, r SearchRequest) (*Search, error) {
 	}
 	s := &Search{list: l, grep: r.Grep}
 	if r.One == nil {
-		return s, l.choose(ctx, f.cfg.Nodes.With)
+		if err := l.choose(ctx, f.cfg.Nodes.With); err != nil {
+			return s, err
+		}
+		return s, l.connected()
 	}
 	v, name := r.One.Volume, r.One.Node.Node()
 	q := api.Query{Namespace: v.Namespace, NoNamespace: v.Namespace == ""}
