@@ -175,12 +175,16 @@ type recent struct {
 
 	mu         sync.Mutex
 	young, old map[named]api.Volume
+	// namespaces are the names of namespaces by their UIDs, at most mostNamespaces; empty where two volumes say two.
+	namespaces map[string]string
 }
 
 // named is a volume by its name in the namespace with a UID.
 type named struct{ uid, name string }
 
-func newRecent(most int) *recent { return &recent{most: most, young: map[named]api.Volume{}} }
+func newRecent(most int) *recent {
+	return &recent{most: most, young: map[named]api.Volume{}, namespaces: map[string]string{}}
+}
 
 func (r *recent) get(uid, name string) (api.Volume, bool) {
 	r.mu.Lock()
@@ -199,6 +203,20 @@ func (r *recent) put(uid, name string, v api.Volume) {
 		r.young, r.old = map[named]api.Volume{}, r.young
 	}
 	r.young[named{uid, name}] = v
+	switch was, ok := r.namespaces[uid]; {
+	case ok && was != v.Namespace:
+		r.namespaces[uid] = ""
+	case !ok && len(r.namespaces) < mostNamespaces:
+		r.namespaces[uid] = v.Namespace
+	}
+}
+
+// differs reports whether the namespace with a UID is known to have another name: no namespace is ever renamed.
+func (r *recent) differs(uid, namespace string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.namespaces[uid]
+	return known != "" && known != namespace
 }
 
 func (r *recent) drop(uid, name string) {

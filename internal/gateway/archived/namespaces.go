@@ -176,7 +176,7 @@ func (a *Archive) selected(w fleet.Where) []string {
 	maps.Copy(known, a.uids)
 	for uid := range known {
 		_, exists := a.cfg.Namespaces.OfUID(uid)
-		if uid != w.UID && (w.All || !exists) {
+		if uid != w.UID && (w.All || !exists && !a.found.differs(uid, w.Name)) {
 			uids = append(uids, uid)
 		}
 	}
