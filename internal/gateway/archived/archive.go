@@ -12,6 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/gateway/bucket"
 	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
+	"github.com/katbox/katbox/internal/lib/shares"
 	form "github.com/katbox/katbox/internal/model/archived"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -57,9 +58,11 @@ type Archive struct {
 	now   func() time.Time
 	// indexes and pieces keep objects in memory.
 	indexes, pieces *objects
-	// decoding bounds how many indexes are read at once, streaming how many requests for bytes.
-	decoding, streaming chan struct{}
-	found               *recent
+	// decoding bounds how many indexes are read at once, streaming how many requests for bytes, each of which waits for its turn that long.
+	decoding  chan struct{}
+	streaming *shares.Shares
+	patience  time.Duration
+	found     *recent
 
 	mu sync.Mutex
 	// uids are the UIDs of the namespaces in the bucket; nil before the first look. truncated: there are more.
@@ -79,8 +82,8 @@ func New(c Config) (*Archive, error) {
 	}
 	return &Archive{
 		cfg: c, now: time.Now, indexes: newObjects(mostIndexBytes), pieces: newObjects(mostPieceBytes),
-		decoding: make(chan struct{}, mostDecoding), streaming: make(chan struct{}, mostStreaming), found: newRecent(mostRecent),
-		expected: map[string]bool{},
+		decoding: make(chan struct{}, mostDecoding), streaming: shares.New(mostStreaming, mostOfReader, mostWaiting), patience: turn,
+		found: newRecent(mostRecent), expected: map[string]bool{},
 	}, nil
 }
 

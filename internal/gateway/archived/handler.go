@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/lib/patterns"
+	"github.com/katbox/katbox/internal/lib/shares"
 	"github.com/katbox/katbox/internal/lib/tail"
 	"github.com/katbox/katbox/internal/model/api"
 	form "github.com/katbox/katbox/internal/model/archived"
@@ -159,17 +161,11 @@ func (c *call) bytes() error {
 	if err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(c.r.Context(), turn)
-	defer cancel()
-	select {
-	case c.archive.streaming <- struct{}{}:
-		defer func() { <-c.archive.streaming }()
-	case <-waiting.Done():
-		e := api.NewError(api.TooManyRequests,
-			"%d requests read from the archive, which is the most; try again when one has ended", mostStreaming)
-		e.RetryAfter = time.Second
-		return e
+	end, err := c.turn()
+	if err != nil {
+		return err
 	}
+	defer end()
 	x, release, err := c.archive.open(c.r.Context(), c.volume)
 	if err != nil {
 		return err
@@ -179,6 +175,25 @@ func (c *call) bytes() error {
 		return c.tar(x, path, q)
 	}
 	return c.file(x, path, q)
+}
+
+// turn waits until a request for bytes may begin. The gateway says whose it is.
+func (c *call) turn() (end func(), err error) {
+	user, err := url.QueryUnescape(c.r.Header.Get(api.HeaderUser))
+	if err != nil {
+		return nil, api.NewError(api.BadRequest, "the header %s: %s", api.HeaderUser, err)
+	}
+	of, _ := shares.Reader(user)
+	waiting, cancel := context.WithTimeout(c.r.Context(), c.archive.patience)
+	defer cancel()
+	if end, err = c.archive.streaming.Wait(waiting, of); err == nil {
+		return end, nil
+	}
+	all, own := c.archive.streaming.Taken(of)
+	e := api.NewError(api.TooManyRequests,
+		"%d requests read from the archive, %d of them yours, which is the most at present; try again when one has ended", all, own)
+	e.RetryAfter = time.Second
+	return nil, e
 }
 
 // openFile is a file of the archive as a part is asked of it.

@@ -3,13 +3,17 @@ package archived
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/katbox/katbox/internal/model/api"
+	form "github.com/katbox/katbox/internal/model/archived"
 )
 
 // TestEntryBehindTheEnd: an index that says a file is where the tar has ended, which anyone who can write to the bucket may put there, is
@@ -41,5 +45,34 @@ func TestEntryBehindTheEnd(t *testing.T) {
 		if err == nil || what != "tar" && code(err) != http.StatusInternalServerError {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestStalledReader: who asks for much and reads nothing keeps nobody else out.
+func TestStalledReader(t *testing.T) {
+	s := newStage(t)
+	dir := t.TempDir()
+	write(t, dir, "large", string(random(form.PieceSize)))
+	v := s.archive(dir, shown(alpha, 1))
+	s.patience = time.Millisecond // no stream ends meanwhile
+	begin := func(user string) error {
+		stream, err := s.Client(v).OnBehalf(user, "").Bytes(t.Context(), v.ID, api.BytesQuery{Path: "large"})
+		if err == nil {
+			t.Cleanup(func() { stream.Close() })
+		}
+		return err
+	}
+	for i := range mostOfReader {
+		must(t, begin("mallory"))
+		must(t, begin(fmt.Sprint("system:serviceaccount:alpha:", i)))
+	}
+	for _, user := range []string{"mallory", "system:serviceaccount:alpha:other"} {
+		if err := begin(user); code(err) != http.StatusTooManyRequests || !strings.Contains(err.Error(), "3 of them yours") {
+			t.Errorf("%s: %v", user, err)
+		}
+	}
+	must(t, begin("alice"))
+	if mostPieceBytes < mostStreaming*form.MaxPiece {
+		t.Errorf("%d bytes do not hold a piece for each of %d requests", int64(mostPieceBytes), mostStreaming)
 	}
 }

@@ -16,9 +16,12 @@ import (
 
 const (
 	// mostDecoding bounds how many indexes are read at once, and mostStreaming how many requests for bytes run, each of which may read
-	// one. Each takes some 4 MiB beside the index and the pieces themselves.
+	// one. Each takes some 4 MiB beside the index and the pieces themselves. mostOfReader bounds those of one reader, who may
+	// take their time, and mostWaiting those that wait for their turn.
 	mostDecoding  = 8
 	mostStreaming = 12
+	mostOfReader  = 3
+	mostWaiting   = 16
 )
 
 // index is the index of one volume, as long as a request needs it.

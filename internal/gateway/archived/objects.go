@@ -14,9 +14,10 @@ import (
 
 const (
 	// mostIndexBytes and mostPieceBytes bound the indexes and the pieces in memory, those that are used among them: the longest
-	// index and many others, that of a volume with 1,000 files has some 30 KiB; and at least 7 pieces.
+	// index and many others, that of a volume with 1,000 files has some 30 KiB; and a piece for each request for bytes, so that none waits
+	// for the readers of others.
 	mostIndexBytes = form.MaxIndex + 32<<20
-	mostPieceBytes = 64 << 20
+	mostPieceBytes = mostStreaming * form.MaxPiece
 )
 
 // errPiece: a piece is not what the index says.

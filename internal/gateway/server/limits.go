@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +25,7 @@ func newLimiter(what string, most, mostOfReader int) *limiter {
 
 // take begins a request of a user, if one may begin. It runs until release is called.
 func (l *limiter) take(user string) (release func(), refused *apierrors.StatusError) {
-	of, who := reader(user)
+	of, who := shares.Reader(user)
 	release, err := l.Take(of)
 	if err != nil {
 		return nil, l.refuse(of, who)
@@ -38,7 +36,7 @@ func (l *limiter) take(user string) (release func(), refused *apierrors.StatusEr
 // wait is take for requests that end soon: it waits for the turn of the user. The user with the fewest comes first, so no user
 // keeps others out by asking again and again.
 func (l *limiter) wait(ctx context.Context, user string) (release func(), err error) {
-	of, who := reader(user)
+	of, who := shares.Reader(user)
 	waiting, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
 	release, err = l.Wait(waiting, of)
@@ -60,14 +58,4 @@ func (l *limiter) refuse(of, who string) *apierrors.StatusError {
 		return resource.TooMany("%d %s are running in this gateway, which is the most; try again in a moment", all, l.what)
 	}
 	return resource.TooMany("%d %s of %s are running, which is the most at present; try again when one has ended", own, l.what, who)
-}
-
-// reader returns whom the requests of a user count for, and how people call that. It is the user, but the
-// ServiceAccounts of a namespace are one reader: who has the namespace makes as many as he likes.
-func reader(user string) (of, who string) {
-	const prefix = "system:serviceaccount:"
-	if namespace, _, ok := strings.Cut(strings.TrimPrefix(user, prefix), ":"); ok && strings.HasPrefix(user, prefix) {
-		return prefix + namespace + ":", fmt.Sprintf("the ServiceAccounts of namespace %q", namespace)
-	}
-	return user, fmt.Sprintf("user %q", user)
 }
