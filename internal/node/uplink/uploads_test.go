@@ -126,6 +126,10 @@ func TestArchiveOverTheWire(t *testing.T) {
 			`"until":"2026-12-30T16:00:00Z"}]}`
 		if !on {
 			n.wantAnswer(t, 404, http.MethodPost, api.UploadsPath, answer)
+			n.wantAnswer(t, 200, http.MethodPost, api.OwnersPath, sealed)
+			if got := keptOwner(s); got != (volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "u"}) {
+				t.Errorf("kept %+v, and nobody needs a seal", got)
+			}
 			continue
 		}
 		waiting.Store(&api.ArchiveWaiting{})
@@ -156,12 +160,18 @@ func TestArchiveOverTheWire(t *testing.T) {
 		n.wantAnswer(t, 405, http.MethodGet, api.UploadsPath, "")
 		n.wantAnswer(t, 400, http.MethodPost, api.UploadsPath, `{"items":[{"url":"`+strings.Repeat("x", mostURL+1)+`"}]}`)
 		// The seal of an owner is kept with it.
-		n.wantAnswer(t, 200, http.MethodPost, api.OwnersPath,
-			`{"items":[{"id":"csi-1","podUID":"uid-job","owner":{"verdict":"Confirmed","namespaceUID":"u"},"seal":"sealed"}]}`)
-		s.volumes.set(func() {
-			if got := s.volumes.owners["csi-1"]; got != (volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "u", Seal: "sealed"}) {
-				t.Errorf("kept %+v", got)
-			}
-		})
+		n.wantAnswer(t, 200, http.MethodPost, api.OwnersPath, sealed)
+		if got := keptOwner(s); got != (volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "u", Seal: "sealed"}) {
+			t.Errorf("kept %+v", got)
+		}
 	}
+}
+
+// sealed is an answer of a gateway with an archive.
+const sealed = `{"items":[{"id":"csi-1","podUID":"uid-job","owner":{"verdict":"Confirmed","namespaceUID":"u"},"seal":"sealed"}]}`
+
+// keptOwner returns the owner that was kept of the volume that it is about.
+func keptOwner(s *scene) (owner volume.Owner) {
+	s.volumes.set(func() { owner = s.volumes.owners["csi-1"] })
+	return owner
 }
