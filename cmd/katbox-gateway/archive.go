@@ -63,6 +63,7 @@ func (i *instance) startArchive(ctx context.Context) error {
 	if o.bucket == "" {
 		return nil
 	}
+	i.counted.Archives()
 	store, err := bucket.New(bucket.Config{Endpoint: o.endpoint, Region: o.region, Bucket: o.bucket, Credentials: o.credentials, CA: o.ca})
 	if err != nil {
 		return fmt.Errorf("--archive-bucket: %w", err)

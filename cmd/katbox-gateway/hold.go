@@ -13,6 +13,7 @@ func (i *instance) startHolds(ctx context.Context) error {
 	if !i.o.holdNodes {
 		return nil
 	}
+	i.counted.Holds()
 	holder, err := nodehold.New(nodehold.Config{
 		Nodes: i.cluster.metadata.Resource(nodehold.Resource), Waiting: i.registry.Waiting, Metrics: i.counted, Log: i.log.WithName("hold"),
 	})

@@ -120,6 +120,8 @@ func gather(t *testing.T) map[string]map[string][]string {
 	}
 	g := gatewaymetrics.New("v1.2.3", "0123abc")
 	g.OutcomeSource(true)
+	g.Archives()
+	g.Holds()
 	g.BucketUp(true)
 	g.ChecksumsHeeded(true)
 	g.Requested("list", "retainedvolumes", 200)

@@ -2,7 +2,6 @@ package gatewaymetrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Outcomes of an object that a node wants to upload, beside Refused and Failed; and what is deleted of the archive.
@@ -26,21 +25,21 @@ type archive struct {
 	droppedKeys                     prometheus.Counter
 }
 
-func newArchive(with promauto.Factory) archive {
+func newArchive() archive {
 	a := archive{
-		bucketUp: with.NewGaugeVec(gauge("archive_bucket_up",
+		bucketUp: prometheus.NewGaugeVec(gauge("archive_bucket_up",
 			"1 if the bucket of the archive answered when it was last looked at, each minute, else 0; absent without --archive-bucket."), nil),
-		checksums: with.NewGaugeVec(gauge("archive_checksums_heeded",
+		checksums: prometheus.NewGaugeVec(gauge("archive_checksums_heeded",
 			"1 if the store refuses other bytes than those whose checksum was signed, else 0; absent before that was tried."), nil),
-		uploads: with.NewCounterVec(counter("archive_uploads_total",
+		uploads: prometheus.NewCounterVec(counter("archive_uploads_total",
 			"Objects that nodes wanted to upload, by outcome: signed, there already, refused for good, failed for now."), []string{"outcome"}),
-		deleted: with.NewCounterVec(counter("archive_deleted_total",
+		deleted: prometheus.NewCounterVec(counter("archive_deleted_total",
 			"Objects of the archive that were deleted because it ended, or has no index, by kind."), []string{"object"}),
-		sweeps: with.NewCounterVec(counter("archive_sweeps_total",
+		sweeps: prometheus.NewCounterVec(counter("archive_sweeps_total",
 			"Searches for what has ended in the archive, by outcome."), []string{"outcome"}),
-		reads: with.NewCounterVec(counter("archive_reads_total",
+		reads: prometheus.NewCounterVec(counter("archive_reads_total",
 			"Requests for files of archived volumes, by outcome."), []string{"outcome"}),
-		droppedKeys: with.NewCounter(counter("archive_dropped_keys_total",
+		droppedKeys: prometheus.NewCounter(counter("archive_dropped_keys_total",
 			"Keys in the bucket that were left out of a list because they cannot be true.")),
 	}
 	for _, outcome := range []string{Signed, There, Refused, Failed} {
@@ -54,6 +53,16 @@ func newArchive(with promauto.Factory) archive {
 		a.reads.WithLabelValues(outcome)
 	}
 	return a
+}
+
+// Archives lets the metrics of the archive be there: there is a bucket for it.
+func (m *Metrics) Archives() {
+	if m != nil {
+		a := &m.archive
+		m.archiving.Do(func() {
+			m.registry.MustRegister(a.bucketUp, a.checksums, a.uploads, a.deleted, a.sweeps, a.reads, a.droppedKeys)
+		})
+	}
 }
 
 // BucketUp says whether the bucket of the archive has answered.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,19 +68,21 @@ type Metrics struct {
 	outcomesTold  *prometheus.CounterVec
 	podEvents     *prometheus.CounterVec
 	// outcomeSource has no value where the pods are not to be watched.
-	outcomeSource   *prometheus.GaugeVec
-	nodesHeld       prometheus.Gauge
-	nodeHolds       *prometheus.CounterVec
-	lists           prometheus.Histogram
-	incompleteLists prometheus.Counter
-	missingNodes    prometheus.Counter
-	droppedEntries  prometheus.Counter
-	streams         prometheus.Gauge
-	streamBytes     prometheus.Counter
-	requests        *prometheus.CounterVec
-	certificateEnd  *prometheus.GaugeVec
-	logLinesDropped prometheus.Counter
-	archive         archive
+	outcomeSource *prometheus.GaugeVec
+	// holds and archiving are for Holds and Archives.
+	holds, archiving sync.Once
+	nodesHeld        prometheus.Gauge
+	nodeHolds        *prometheus.CounterVec
+	lists            prometheus.Histogram
+	incompleteLists  prometheus.Counter
+	missingNodes     prometheus.Counter
+	droppedEntries   prometheus.Counter
+	streams          prometheus.Gauge
+	streamBytes      prometheus.Counter
+	requests         *prometheus.CounterVec
+	certificateEnd   *prometheus.GaugeVec
+	logLinesDropped  prometheus.Counter
+	archive          archive
 }
 
 // New returns the metrics of a gateway of the given version and revision, each with its first value.
@@ -106,10 +109,10 @@ func New(version, revision string) *Metrics {
 			"Events that say where the files of a failed pod are, by what came of them."), []string{"outcome"}),
 		outcomeSource: with.NewGaugeVec(gauge("outcome_source_up",
 			"1 if the pods of the cluster are watched, to tell nodes how theirs have ended, else 0; absent with --outcomes=off."), nil),
-		nodesHeld: with.NewGauge(gauge("nodes_held",
-			"Nodes that are kept from autoscalers while volumes on them wait to be archived; 0 without --hold-nodes.")),
-		nodeHolds: with.NewCounterVec(counter("node_holds_total",
-			"Changes of Nodes that are kept from autoscalers, by what came of them."), []string{"outcome"}),
+		nodesHeld: prometheus.NewGauge(gauge("nodes_held",
+			"Nodes that are kept from autoscalers while volumes on them wait to be archived; absent without --hold-nodes.")),
+		nodeHolds: prometheus.NewCounterVec(counter("node_holds_total",
+			"Changes of Nodes that are kept from autoscalers, by what came of them; absent without --hold-nodes."), []string{"outcome"}),
 		lists: with.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Subsystem: subsystem,
 			Name: "list_duration_seconds", Help: "Duration of lists, from the first question to a node to the last answer.",
 			Buckets: listBuckets}),
@@ -126,7 +129,7 @@ func New(version, revision string) *Metrics {
 			"When a certificate ends, in seconds since 1970."), []string{"certificate"}),
 		logLinesDropped: with.NewCounter(counter("log_lines_dropped_total",
 			"Log lines that were dropped because stdout was not read fast enough.")),
-		archive: newArchive(with),
+		archive: newArchive(),
 	}
 	for _, outcome := range []string{Accepted, Refused, Failed} {
 		m.connections.WithLabelValues(outcome)
@@ -233,6 +236,13 @@ func (m *Metrics) OutcomeSource(up bool) {
 		return
 	}
 	m.outcomeSource.WithLabelValues().Set(number(up))
+}
+
+// Holds lets the metrics of nodes that are held be there: they are to be held.
+func (m *Metrics) Holds() {
+	if m != nil {
+		m.holds.Do(func() { m.registry.MustRegister(m.nodesHeld, m.nodeHolds) })
+	}
 }
 
 // NodesHeld says how many nodes are kept from autoscalers.

@@ -1,6 +1,7 @@
 package gatewaymetrics_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,8 @@ func everything(m *gatewaymetrics.Metrics) {
 	m.OutcomesTold(gatewaymetrics.Forgotten, 1)
 	m.PodEvent(gatewaymetrics.Written)
 	m.PodEvent(gatewaymetrics.Limited)
+	m.Holds()
+	m.Holds()
 	m.NodesHeld(3)
 	m.NodeHold(gatewaymetrics.Began)
 	m.NodeHold(gatewaymetrics.Failed)
@@ -68,6 +71,7 @@ func everything(m *gatewaymetrics.Metrics) {
 	m.Requested("list", "retainedvolumes", 200)
 	m.CertificateEnds(gatewaymetrics.Serving, time.Unix(1000, 0))
 	m.LogLineDropped()
+	m.Archives()
 	m.BucketUp(true)
 	m.ChecksumsHeeded(false)
 	m.UploadSigned(gatewaymetrics.Signed)
@@ -115,6 +119,15 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_gateway_certificate_end_timestamp_seconds{certificate="serving"}`:          1000,
 		`katbox_gateway_log_lines_dropped_total`:                                           1,
 	})
+}
+
+// TestNothingOfWhatIsOff: without an archive, and without nodes that are held, nothing is there of either.
+func TestNothingOfWhatIsOff(t *testing.T) {
+	for name := range metricstest.Of(t, gatewaymetrics.New("v1.2.3", "0123abc")) {
+		if strings.Contains(name, "archive") || strings.Contains(name, "held") || strings.Contains(name, "hold") {
+			t.Errorf("%s is there", name)
+		}
+	}
 }
 
 // TestNoMetrics: what counts works without something that is counted with.

@@ -23,10 +23,11 @@ import (
 
 // cluster plays the API server and the nodes.
 type cluster struct {
-	mu      sync.Mutex
-	nodes   map[string]*meta.PartialObjectMetadata
-	version int
-	waiting map[string]hub.Waiting
+	patching sync.Mutex
+	mu       sync.Mutex
+	nodes    map[string]*meta.PartialObjectMetadata
+	version  int
+	waiting  map[string]hub.Waiting
 	// down is what the API server answers; before is called before a patch, refused are Nodes that take none.
 	down    error
 	refused map[string]error
@@ -41,6 +42,7 @@ func newCluster(nodes ...string) *cluster {
 	c := &cluster{
 		nodes: map[string]*meta.PartialObjectMetadata{}, waiting: map[string]hub.Waiting{}, metrics: gatewaymetrics.New("v", "r"),
 	}
+	c.metrics.Holds()
 	for _, name := range nodes {
 		c.annotate(name, nil)
 	}
@@ -150,6 +152,8 @@ func (c *cluster) Patch(_ context.Context, name string, kind types.PatchType, da
 	if before != nil {
 		before()
 	}
+	c.patching.Lock() // what was compared is what is changed
+	defer c.patching.Unlock()
 	c.mu.Lock()
 	node, down := c.nodes[name], c.down
 	c.mu.Unlock()
