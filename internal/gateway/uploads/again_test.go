@@ -1,6 +1,7 @@
 package uploads
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,19 @@ func TestCopiedAgain(t *testing.T) {
 		answer := s.one(s.Uploads, "node-1", ask)
 		if answer.There != tt.there || (answer.URL == "") != tt.there || (len(s.indexes.there) == 1) != tt.left {
 			t.Errorf("%s: %+v, %d left", name, answer, len(s.indexes.there))
+		}
+	}
+}
+
+// TestClocks: a node whose clock is wrong is asked to try again, and not refused for good.
+func TestClocks(t *testing.T) {
+	s := newStage(t)
+	for _, year := range []int{1970, 2200} {
+		ask, at := s.index(1, []byte("x")), time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		ask.Index.Shown.RetainedAt = &at
+		answer := s.one(s.Uploads, "node-1", ask)
+		if answer.URL != "" || !answer.Retry || !strings.Contains(answer.Refused, "clock") || s.store.Asked("") != 0 {
+			t.Errorf("%d: %+v, %d requests", year, answer, s.store.Asked(""))
 		}
 	}
 }

@@ -22,8 +22,12 @@ func (u *Uploads) index(ctx context.Context, node string, a *api.UploadAsk, answ
 	switch now := u.now(); {
 	case i.Length <= 0, i.Length > archived.MaxIndex, i.Pieces <= 0, i.Pieces > archived.MaxPieces:
 		return fmt.Errorf("there is no index of %d bytes with %d pieces", i.Length, i.Pieces)
-	case retained == nil, retained.Before(now.Add(-mostPast)), retained.After(now.Add(mostAhead)):
-		return errors.New("it does not say when the volume was retained, or a time that cannot be")
+	case retained == nil:
+		return errors.New("it does not say when the volume was retained")
+	case retained.Before(now.Add(-mostPast)), retained.After(now.Add(mostAhead)):
+		// Not for good: clocks are set.
+		return fmt.Errorf("the volume cannot have been retained at %s, since it is %s here; look at the clock of the node: %w",
+			retained.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), errLater)
 	}
 	place, owner, err := u.place(ctx, node, a)
 	if err != nil {
