@@ -106,7 +106,7 @@ func (a *Archive) look(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if truncated && !a.truncated {
-		a.cfg.Log.Info("the bucket of the archive has more namespaces than a list of all looks at; that of one namespace that exists is complete",
+		a.cfg.Log.Info("the archive has more namespaces than a list of all looks at; that of one namespace that exists is complete",
 			"most", mostNamespaces)
 	}
 	a.uids, a.truncated = uids, truncated

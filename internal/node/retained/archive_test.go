@@ -164,7 +164,7 @@ func TestCopyThatHasEnded(t *testing.T) {
 				t.Errorf("%s, at %s: %+v, want %s", name, now, x.known(c.entry), want)
 			}
 		}
-		if before == epoch {
+		if before.Equal(epoch) {
 			next(epoch.Add(time.Hour), "copied")
 		}
 		next(epoch.Add(3*time.Hour), "older")
