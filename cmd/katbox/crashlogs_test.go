@@ -35,7 +35,7 @@ func crashLogs() []crashOperation {
 			if err := s.unpublishVolume(v); err != nil {
 				return err
 			}
-			return s.await("the logs are kept", func() bool { return s.met(afterEntry) >= 5 })
+			return s.await("the logs are kept", func() bool { return s.met(afterEntry) >= 4 })
 		}}
 	again := ends
 	again.name = "second end of a pod with logs"
@@ -56,7 +56,7 @@ func crashLogs() []crashOperation {
 			return err
 		}
 		return s.await("the logs are kept anew", func() bool {
-			return s.met("after lastwords.copying.file/Renameat") >= 1 && s.met(afterEntry) >= 7
+			return s.met("after lastwords.copying.file/Renameat") >= 1 && s.met(afterEntry) >= 6
 		})
 	}
 	late := ends
