@@ -9,8 +9,6 @@ type KeepLogs struct {
 	// Of is the volume of the pod whose terms they get, as it is known. If it is known otherwise by now, the answer is a
 	// [volume.ErrConflict].
 	Of volume.Record
-	// Intended: unless something else is known of the logs, it is recorded that they are to be kept.
-	Intended bool
 	Reply[struct{}]
 }
 

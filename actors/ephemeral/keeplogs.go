@@ -46,7 +46,7 @@ func (v *volumes) passToLogs(pod volume.PodUID, from volume.ID, m func(messages.
 // keepLogs returns the operation that keeps the logs of a pod.
 func (v *subject) keepLogs(m *messages.KeepLogs) *actors.Operation {
 	return v.change(operation{name: keepingLogs, origin: m.Route().Origin, asked: true, same: isKeepLogs,
-		run: func(t *task) error { return t.keepLogs(m.Of, m.Intended) }})
+		run: func(t *task) error { return t.keepLogs(m.Of) }})
 }
 
 func isKeepLogs(m messages.Request) bool {
@@ -59,30 +59,18 @@ func (v *subject) halfKept() bool { return v.record.Phase == volume.Publishing &
 
 // keepLogs keeps the logs of the pod that has a volume. The intent is durable first, so that the copy goes on after a
 // crash, if the kubelet has them still.
-func (t *task) keepLogs(of volume.Record, intended bool) error {
-	begun, err := t.beginLogs(of)
-	switch {
-	case begun:
-		return t.fillLogs()
-	case intended && t.record == nil:
-		return errors.Join(err, t.Recorder.Forget(t.id, false))
-	}
-	return err
-}
-
-// beginLogs records the intent, unless there are no logs.
-func (t *task) beginLogs(of volume.Record) (begun bool, err error) {
+func (t *task) keepLogs(of volume.Record) error {
 	if t.Logs == nil || !t.Logs.Has(of.Pod) && t.ends.of(of.Pod) == nil {
-		return false, nil
+		return nil
 	}
 	next := volume.LogsOf(of)
 	if t.record == nil {
 		if err := t.takeProject(&next); err != nil {
-			return false, err
+			return err
 		}
 	} else {
 		if t.record.Phase != volume.Retained {
-			return false, fmt.Errorf("%w: the logs of pod %s", volume.ErrBusy, of.Pod)
+			return fmt.Errorf("%w: the logs of pod %s", volume.ErrBusy, of.Pod)
 		}
 		next = next.LogsAnew(t.record.Unpublished)
 		next.Project, next.Hold, next.Unpublished = t.record.Project, t.record.Hold, t.record.Unpublished
@@ -91,9 +79,9 @@ func (t *task) beginLogs(of volume.Record) (begun bool, err error) {
 		if t.record == nil {
 			t.Quota.Forgotten(next.Project)
 		}
-		return false, err
+		return err
 	}
-	return true, nil
+	return t.fillLogs()
 }
 
 // resumeLogs goes on after a crash, or where logs that cannot be kept could not be removed.
@@ -134,7 +122,7 @@ func (t *task) copyLogs() (kept lastwords.Kept, err error) {
 	}
 	copyErr := t.Scratch.WithData(place, func(fd int) error {
 		if t.Logs != nil {
-			kept, err = t.Logs.Copy(t.ctx, t.record.Pod, fd, t.LogsLimit, t.paceLogs)
+			kept, err = t.Logs.Copy(t.ctx, t.record.Pod, fd, t.LogsLimit, t.readers.Wait)
 		}
 		if err == nil && kept.Files == 0 {
 			// A daemon has ended, and now the kubelet has them no more. What was copied before is better than nothing.

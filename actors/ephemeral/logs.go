@@ -10,12 +10,10 @@ import (
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/lastwords"
-	"github.com/katbox/katbox/internal/node/retained"
 	"github.com/katbox/katbox/messages"
 )
 
-// logsParallel is how many pods' logs are copied at the same time, behind all calls. While calls run, readers and they take
-// turns: a hundred pods a second are more than a kubelet ends.
+// logsParallel is how many pods' logs are copied at the same time, behind all calls.
 const logsParallel = 2
 
 // logsRoom is how long after an attempt that a full disk has ended there is another one, the last: volumes that are deleted
@@ -30,8 +28,7 @@ const logsPatience = time.Second
 // what no container uses any more. It acts in the turn of the owner of all volumes. A nil logs keeps none.
 type logs struct {
 	*environment
-	index *retained.Index
-	due   *logsQueue
+	queue *logsQueue
 	pods  map[volume.PodUID]*loggedPod
 	// live are the pods of the volumes that are published.
 	live map[volume.ID]volume.PodUID
@@ -50,11 +47,11 @@ type loggedPod struct {
 	keeping int
 }
 
-func newLogs(env *environment, index *retained.Index, due *logsQueue) *logs {
-	if due == nil {
+func newLogs(env *environment, queue *logsQueue) *logs {
+	if queue == nil {
 		return nil
 	}
-	return &logs{environment: env, index: index, due: due, pods: map[volume.PodUID]*loggedPod{}, live: map[volume.ID]volume.PodUID{}}
+	return &logs{environment: env, queue: queue, pods: map[volume.PodUID]*loggedPod{}, live: map[volume.ID]volume.PodUID{}}
 }
 
 // is takes over what a volume says of itself; r is nil if nothing is known of it.
@@ -103,11 +100,9 @@ func (l *logs) ended(id volume.ID, r *volume.Record) {
 	p := l.pods[pod]
 	p.live--
 	if r != nil && p.followed && !p.ordered {
-		first := p.keeping == 0 && !l.index.Has(volume.Place{Pod: pod, ID: volume.LogsID(pod)})
 		p.ordered = true
 		p.keeping++
-		of := p.of
-		l.due.add(dueLogs{of: &of, first: first})
+		l.queue.add(dueLogs{of: p.of})
 	}
 	l.tidy(pod, p)
 }
@@ -143,14 +138,12 @@ func podOf(r *volume.Record) lastwords.Pod {
 
 // dueLogs are logs to be kept, by the volume whose terms they get.
 type dueLogs struct {
-	of *volume.Record
-	// first: nothing is recorded of logs of the pod. intended: that they are to be kept is, and nothing else of them.
-	first, intended bool
+	of volume.Record
 	// again: there was no room for them before.
 	again bool
 }
 
-// logsQueue has pods whose logs are to be kept, in the order in which they ended.
+// logsQueue has the pods whose logs are to be kept, in the order in which they ended.
 type logsQueue struct {
 	mu   sync.Mutex
 	due  []dueLogs
@@ -210,81 +203,44 @@ func (n *Node) openLogs(ctx context.Context, target string) {
 	n.env.Logs.Look(ctx, volume.PodUID(kubelet.PodOf(n.env.PodsDir, target)))
 }
 
-// intendLogs records that logs of pods are to be kept, until ctx ends. They may have to wait for calls then: if the daemon is
-// killed meanwhile, the next start goes on.
-func (n *Node) intendLogs(ctx context.Context, due, ready *logsQueue) {
+// keepLogs keeps the logs of pods until ctx ends.
+func (n *Node) keepLogs(ctx context.Context, queue *logsQueue) {
 	for {
-		next, ok := due.next(ctx)
+		due, ok := queue.next(ctx)
 		if !ok {
 			return
 		}
-		if next.first {
-			intent := volume.LogsOf(*next.of)
-			// Where that fails, to keep them records it, and reports why it cannot.
-			next.intended = n.Recorder.Save(&intent, volume.MayLag(nil, &intent)) == nil
-		}
-		ready.add(next)
-	}
-}
-
-// keepLogs keeps the logs of pods until ctx ends.
-func (n *Node) keepLogs(ctx context.Context, ready *logsQueue) {
-	for {
-		due, ok := ready.next(ctx)
-		if !ok || n.env.paceLogs(ctx) != nil {
-			return
-		}
 		of := due.of
-		err := n.keepLogsOf(ctx, due)
+		err := n.keepLogsOf(ctx, of)
 		if errors.Is(err, volume.ErrNoSpace) && !due.again {
-			time.AfterFunc(logsRoom, func() { ready.add(dueLogs{of: of, again: true}) })
+			time.AfterFunc(logsRoom, func() { queue.add(dueLogs{of, true}) })
 			continue
 		}
 		if err != nil && ctx.Err() == nil {
-			n.logsNotKept(due, err, ready.failed)
+			n.env.Metrics.LogsNotKept()
+			if errors.Is(err, volume.ErrNotFound) {
+				// Logs have the terms of the volume. It has expired, or a person has deleted it: so nothing is to be kept.
+				n.env.Log.V(1).Info("a pod's volume was gone before its logs were kept", logkeys.About(of)...)
+			} else {
+				queue.failed.write(func() {
+					n.env.Log.Error(err, "cannot keep the logs of a pod", logkeys.About(of)...)
+				}, func(more int) {
+					n.env.Log.Error(err, "cannot keep the logs of more pods; this is the last reason", "pods", more)
+				})
+			}
 		}
 		n.Root.Send(n.Supervisor(), &messages.LogsKept{Pod: of.Pod})
 	}
 }
 
-// logsNotKept counts a pod whose logs cannot be kept, and logs why.
-func (n *Node) logsNotKept(due dueLogs, err error, failed *lineLimit) {
-	n.env.Metrics.LogsNotKept()
-	about := logkeys.About(*due.of)
-	if errors.Is(err, volume.ErrNotFound) {
-		// Logs have the terms of the volume. It has expired, or a person has deleted it: so nothing is to be kept.
-		n.env.Log.V(1).Info("a pod's volume was gone before its logs were kept", about...)
-		if !due.intended {
-			return
-		}
-		if err = n.Recorder.Forget(volume.LogsID(due.of.Pod), false); err == nil {
-			return
-		}
-	}
-	failed.write(func() {
-		n.env.Log.Error(err, "cannot keep the logs of a pod", about...)
-	}, func(more int) {
-		n.env.Log.Error(err, "cannot keep the logs of more pods; this is the last reason", "pods", more)
-	})
-}
-
-// paceLogs lets calls go first, unless so many files are held open that those of more pods may find no place.
-func (e *environment) paceLogs(ctx context.Context) error {
-	if e.Logs == nil || e.Logs.Crowded() {
-		return ctx.Err()
-	}
-	return e.readers.Wait(ctx)
-}
-
 // keepLogsOf keeps the logs of a pod, by what is known of one of its volumes when they are retained.
-func (n *Node) keepLogsOf(ctx context.Context, due dueLogs) error {
+func (n *Node) keepLogsOf(ctx context.Context, of volume.Record) error {
 	for {
-		now, err := n.Describe(ctx, due.of.ID)
+		now, err := n.Describe(ctx, of.ID)
 		if err != nil {
 			return err
 		}
-		id := volume.LogsID(due.of.Pod)
-		err = n.Change(ctx, &messages.KeepLogs{Routing: messages.Routing{ID: id}, Of: now.Record, Intended: due.intended})
+		err = n.Change(ctx, &messages.KeepLogs{Routing: messages.Routing{ID: volume.LogsID(of.Pod)}, Of: now.Record})
 		if !errors.Is(err, errLogsOfAnother) {
 			return err
 		}

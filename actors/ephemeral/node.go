@@ -171,11 +171,11 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 		turns:   pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
 		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), audit: newAudit(cfg), clock: found.clock,
 	}}
-	var due *logsQueue
+	var queue *logsQueue
 	if cfg.Logs != nil {
-		due, n.env.ends = newLogsQueue(), &ends{all: map[volume.PodUID][]byte{}}
+		queue, n.env.ends = newLogsQueue(), &ends{all: map[volume.PodUID][]byte{}}
 	}
-	if err := system.Start(n.volumes(found, due, more), cfg.Metrics, &actors.Recording{
+	if err := system.Start(n.volumes(found, queue, more), cfg.Metrics, &actors.Recording{
 		Records: cfg.Records, Metrics: cfg.Metrics, Lag: cfg.Lag,
 		NoRoom: func() { system.Root.Send(n.env.diskActor, &messages.NoSpace{}) },
 	}); err != nil {
@@ -191,17 +191,15 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 		n.watches.Go(func() { every(ctx, limitsInterval, n.holdLimits) })
 	}
 	if cfg.Logs != nil {
-		ready := newLogsQueue()
-		n.watches.Go(func() { n.intendLogs(ctx, due, ready) })
 		for range logsParallel {
-			n.watches.Go(func() { n.keepLogs(ctx, ready) })
+			n.watches.Go(func() { n.keepLogs(ctx, queue) })
 		}
 	}
 	return n, nil
 }
 
 // volumes is the owner of all volumes, with the single actors that it starts.
-func (n *Node) volumes(found recovered, due *logsQueue, more []actor.ReceiverMiddleware) *volumes {
+func (n *Node) volumes(found recovered, queue *logsQueue, more []actor.ReceiverMiddleware) *volumes {
 	env := n.env
 	kept := newPins(env.MaxPinned, env.Metrics)
 	if space, err := env.Space(); err == nil { // else the next measurement says it
@@ -214,7 +212,7 @@ func (n *Node) volumes(found recovered, due *logsQueue, more []actor.ReceiverMid
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
 		leases:    newLeases(env.ctx, env.Metrics), tenantPods: newTenantPods(), index: found.index,
-		logs: newLogs(env, found.index, due),
+		logs: newLogs(env, queue),
 	}
 }
 

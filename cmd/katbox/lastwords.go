@@ -16,9 +16,8 @@ import (
 const (
 	keepLogs   = "on"
 	keepNoLogs = "off"
-	// mostOpenLogs bounds the files of logs that are held open. A node's pods have a few thousand; the others are of pods that
-	// have ended, while calls run.
-	mostOpenLogs = 16384
+	// mostOpenLogs bounds the files of logs that are held open: those of 1,000 pods with a few containers.
+	mostOpenLogs = 8192
 	// leastLogs is the lowest --logs-limit.
 	leastLogs = 64 << 10
 )
@@ -68,7 +67,7 @@ func (i *instance) followLogs(context.Context) error {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return fmt.Errorf("how many files may be open: %w", err)
 	}
-	logs, err := lastwords.Open(lastwords.Config{Dir: i.o.logs.dir, MostOpen: int(max(min(files.Cur/2, mostOpenLogs), 1)),
+	logs, err := lastwords.Open(lastwords.Config{Dir: i.o.logs.dir, MostOpen: int(max(min(files.Cur/4, mostOpenLogs), 1)),
 		Opened: i.counted.LogsOpen, Log: i.log})
 	if err != nil {
 		return fmt.Errorf("--pod-logs-dir: %w; mount it into the container, or set --logs=off", err)
