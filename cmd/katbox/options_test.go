@@ -28,7 +28,8 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		quota: "auto", projectIDs: "1258291200+16777216", eraseParallel: 2, tombstones: 10_000, recordSync: time.Second,
 		syncPatience: 30 * time.Second, orphanGrace: 10 * time.Minute,
 		maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
-		logs: logsOptions{keep: "off", limit: "50Mi", dir: "/var/log/pods"},
+		logs:    logsOptions{keep: "off", limit: "50Mi", dir: "/var/log/pods"},
+		archive: archiveOptions{what: "Never", rate: "50Mi", max: "10Gi"},
 		arrays: arrayOptions{
 			driverName: "array.csi.katbox.io", chapNamespace: "katbox-chap", kubeCredentials: "/var/run/secrets/kubernetes.io/serviceaccount",
 		},
