@@ -56,7 +56,7 @@ func crashLogs() []crashOperation {
 			return err
 		}
 		return s.await("the logs are kept anew", func() bool {
-			return s.met("after lastwords.copying.file/Renameat") >= 1 && s.met(afterEntry) >= 6
+			return s.met("after lastwords.copying.file/Renameat") >= 1 && s.met(afterEntry) >= 5
 		})
 	}
 	late := ends
