@@ -107,7 +107,7 @@ func TestAdmissionOfWorkloads(t *testing.T) {
 		object map[string]any
 		want   string
 	}{
-		"job": {map[string]any{"kind": "Job", "spec": template(bad)}, "lifespam is not known; there are attach"},
+		"job": {map[string]any{"kind": "Job", "spec": template(bad)}, "lifespam is not known; there are archive, attach"},
 		"cron job": {map[string]any{"kind": "CronJob", "spec": map[string]any{"jobTemplate": map[string]any{"spec": template(bad)}}},
 			"lifespam is not known"},
 		"good":       {map[string]any{"kind": "Deployment", "spec": template(good)}, ""},
