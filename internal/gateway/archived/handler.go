@@ -268,41 +268,25 @@ func (c *call) file(x *index, path paths.Path, q api.BytesQuery) error {
 // tar streams a tar of a directory or file.
 func (c *call) tar(x *index, path paths.Path, q api.BytesQuery) error {
 	tag := x.tag("tar", path, q)
-	header := c.Header()
-	header.Set("Content-Type", asked.TypeTar)
-	header.Set("Content-Disposition", asked.Disposition(cmp.Or(path.Base(), c.volume.Pod, c.volume.ID)+".tar"))
-	header.Set("ETag", tag)
-	header.Set("Accept-Ranges", "bytes")
-	word := c.r.Header.Get(sealed.Header)
-	if word != "" {
-		if !sealed.ValidWord(word) {
-			return asked.Bad(api.BadParameter, "", "the header %s has to be 16 to 64 letters and digits", sealed.Header)
-		}
-		header.Set(sealed.Header, word)
-	}
-	from, code, err := asked.TarStart(c.r.Header, tag)
+	begun, err := asked.BeginTar(c.r.Header, c.Header(), tag, cmp.Or(path.Base(), c.volume.Pod, c.volume.ID))
 	if err != nil {
 		return err
-	}
-	header.Set(api.HeaderOffset, strconv.FormatInt(from, 10))
-	if code == http.StatusPartialContent {
-		header.Set("Content-Range", fmt.Sprintf("bytes %d-/*", from))
 	}
 	ctx := c.r.Context()
 	if c.r.Method == http.MethodHead {
 		if _, err := x.stat(ctx, path); err != nil {
 			return err
 		}
-		c.WriteHeader(code)
+		c.WriteHeader(begun.Code)
 		return nil
 	}
-	out := &tarOutput{call: c, code: code, buffer: make([]byte, 0, block)}
-	sealing := sealed.NewWriter(out, word)
-	notes, err := x.tar(ctx, sealing, tarOptions{path: path, exclude: q.Exclude, maxBytes: q.MaxBytes, skip: from})
+	out := &tarOutput{call: c, code: begun.Code, buffer: make([]byte, 0, block)}
+	sealing := sealed.NewWriter(out, begun.Word)
+	notes, err := x.tar(ctx, sealing, tarOptions{path: path, exclude: q.Exclude, maxBytes: q.MaxBytes, skip: begun.From})
 	switch {
 	case err != nil:
 		return err
-	case word != "":
+	case begun.Word != "":
 		err = sealing.Seal(notes)
 	case notes.Fault != "":
 		return errors.New(notes.Fault)

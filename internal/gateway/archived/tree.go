@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
@@ -219,22 +218,10 @@ func described(e form.Entry) api.Entry {
 	}
 	described := api.Entry{
 		Name: name, Ref: ref, Type: e.Type, Size: e.Size, Allocated: e.Allocated, Mode: fmt.Sprintf("%04o", e.Mode),
-		UID: e.UID, GID: e.GID, ModTime: inYears(e.ModTime), Links: e.Links,
+		UID: e.UID, GID: e.GID, ModTime: asked.InYears(e.ModTime), Links: e.Links,
 	}
 	if e.Type == api.Symlink {
 		described.Target = strings.ToValidUTF8(e.Link, "\ufffd")
 	}
 	return described
-}
-
-// inYears returns a time that JSON can hold.
-func inYears(t time.Time) time.Time {
-	t = t.UTC()
-	switch year := t.Year(); {
-	case year < 0:
-		return time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC)
-	case year > 9999:
-		return time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
-	}
-	return t
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/asked"
@@ -101,19 +100,6 @@ func entry(e files.Entry) api.Entry {
 	return api.Entry{
 		Name: name, Ref: ref, Type: api.EntryType(e.Type),
 		Target: strings.ToValidUTF8(e.Target, "\ufffd"), Size: e.Size, Allocated: e.Allocated,
-		Mode: fmt.Sprintf("%04o", e.Mode), UID: e.UID, GID: e.GID, ModTime: inYears(e.ModTime), Links: e.Links,
+		Mode: fmt.Sprintf("%04o", e.Mode), UID: e.UID, GID: e.GID, ModTime: asked.InYears(e.ModTime), Links: e.Links,
 	}
-}
-
-// inYears returns a time that JSON can hold. A pod may give its files any time on some file systems,
-// and JSON has only the years from 0 to 9999.
-func inYears(t time.Time) time.Time {
-	t = t.UTC()
-	switch year := t.Year(); {
-	case year < 0:
-		return time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC)
-	case year > 9999:
-		return time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
-	}
-	return t
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/katbox/katbox/internal/model/api"
@@ -25,37 +24,20 @@ import (
 // archive streams a tar of a directory or file.
 func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths.Path, q api.BytesQuery, to *sender) error {
 	tag := archiveTag(a.record, path, q)
-	header := a.Header()
-	header.Set("Content-Type", asked.TypeTar)
-	header.Set("Content-Disposition", asked.Disposition(cmp.Or(path.Base(), a.record.PodName, string(a.record.ID))+".tar"))
-	header.Set("ETag", tag)
-	header.Set("Accept-Ranges", "bytes")
-	word := a.r.Header.Get(sealed.Header)
-	if word != "" {
-		if !sealed.ValidWord(word) {
-			return bad(api.BadParameter, "", "the header %s has to be 16 to 64 letters and digits", sealed.Header)
-		}
-		header.Set(sealed.Header, word)
-	}
-	from, code, err := asked.TarStart(a.r.Header, tag)
+	begun, err := asked.BeginTar(a.r.Header, a.Header(), tag, cmp.Or(path.Base(), a.record.PodName, string(a.record.ID)))
 	if err != nil {
 		return err
-	}
-	header.Set(api.HeaderOffset, strconv.FormatInt(from, 10))
-	if code == http.StatusPartialContent {
-		// How long the archive becomes is not known, and no reader of archives needs it.
-		header.Set("Content-Range", fmt.Sprintf("bytes %d-/*", from))
 	}
 	if a.r.Method == http.MethodHead {
 		if _, err := reading.Tree.Stat(path); err != nil {
 			return err
 		}
-		a.WriteHeader(code)
+		a.WriteHeader(begun.Code)
 		return nil
 	}
-	w := &archiveWriter{sender: to, code: code}
-	sealing := sealed.NewWriter(w, word)
-	report, err := w.archive(ctx, sealing, reading, tarball.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from,
+	w := &archiveWriter{sender: to, code: begun.Code}
+	sealing := sealed.NewWriter(w, begun.Word)
+	report, err := w.archive(ctx, sealing, reading, tarball.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: begun.From,
 		LowPriority: a.h.LowPriority})
 	if err == nil {
 		err = lost(reading)
@@ -65,7 +47,7 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 	}
 	notes := notesOf(report)
 	switch {
-	case word != "":
+	case begun.Word != "":
 		return sealing.Seal(notes)
 	case notes.Fault != "":
 		return errors.New(notes.Fault)
