@@ -151,7 +151,7 @@ func (c *checker) play(ctx context.Context, o options, booted time.Time) error {
 		return err
 	}
 	for _, f := range c.followers {
-		f.Add(story.Event{At: booted, What: story.Cut})
+		f.cut(booted)
 		if f.May(story.Live) {
 			// Its pod is on the node, and a kubelet makes the directories of its
 			// pods before anything else.

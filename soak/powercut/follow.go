@@ -73,6 +73,15 @@ type follower struct {
 	decided bool
 }
 
+// cut is told when the node has booted. A volume that may have ended before it was published again may be a new one, whose
+// record was not on the disk yet.
+func (f *follower) cut(booted time.Time) {
+	if f.May(story.Live) && f.MayBeGone(booted) {
+		f.recorded = false
+	}
+	f.Add(story.Event{At: booted, What: story.Cut})
+}
+
 // look looks at the data directory.
 func (f *follower) look() {
 	e := story.Event{At: time.Now()}

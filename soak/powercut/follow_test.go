@@ -102,3 +102,36 @@ func TestDecidedIsLeftAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestRecorded: without a record is found what was published for the first time just before the cut, or once more after the
+// volume of before may have ended.
+func TestRecorded(t *testing.T) {
+	t.Parallel()
+	left := []story.Event{at(0, story.Publish), at(1, story.Published), at(2, story.Unpublish), at(3, story.Retained)}
+	for name, tt := range map[string]struct {
+		then []story.Event
+		want bool
+	}{
+		"retained":                   {nil, true},
+		"asked for before it ends":   {[]story.Event{at(8, story.Publish)}, true},
+		"asked for after its end":    {[]story.Event{at(14, story.Publish)}, false},
+		"published once more":        {[]story.Event{at(8, story.Publish), at(9, story.Published)}, true},
+		"over, and not asked for":    {[]story.Event{at(5, story.Ready), at(20, story.Ready)}, true},
+		"leaving for the first time": {[]story.Event{at(8, story.Publish), at(9, story.Published), at(10, story.Unpublish)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &follower{Story: story.New(time.Second), recorded: true}
+			for _, e := range append(slices.Clip(left), tt.then...) {
+				f.Add(e)
+			}
+			last := f.Told()[len(f.Told())-1].At
+			if f.cut(last); f.recorded != tt.want {
+				t.Errorf("a record is wanted: %t, want %t", f.recorded, tt.want)
+			}
+			if f.Broken() != "" {
+				t.Error(f.Broken())
+			}
+		})
+	}
+}
