@@ -84,11 +84,10 @@ func (r *reading) verb(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// BenchmarkReadingBesideCalls compares, within one run, the time that calls take while 32 streams
-// read large files with the time that they take without, at 8 callers without a pause, in turns. The
-// streams are processes, as those of kubectl exec are, and read as fast as they can.
+// BenchmarkReadingBesideCalls compares, within one run, the time that calls take while 32 streams read large files with
+// the time that they take without. The streams are processes, as those of kubectl exec are, and read as fast as they can.
 func BenchmarkReadingBesideCalls(b *testing.B) {
-	const streams, size, callers, length = 32, 64 << 20, 8, 5 * time.Second
+	const streams, size = 32, 64 << 20
 	r := newReading(b, 8<<10)
 	var targets []string
 	for range streams {
@@ -96,34 +95,47 @@ func BenchmarkReadingBesideCalls(b *testing.B) {
 		targets = append(targets, id+":big")
 	}
 	peak := r.watchMemory()
-	calls := func() callTimes {
-		ctx, cancel := context.WithTimeout(b.Context(), length)
-		defer cancel()
-		return r.d.call(ctx, callers, func() bool { return false })
-	}
 	for b.Loop() {
-		var publish, unpublish, alone, during, rate []float64
-		for range turns {
-			without := calls()
+		var rate []float64
+		r.compareCalls(func() (end func()) {
 			began := time.Now()
 			read, stop := r.streams(targets, size)
-			with := calls()
-			rate = append(rate, float64(read())/time.Since(began).Seconds()/(1<<20))
-			stop()
-			publish = append(publish, p99(with.publish).Seconds()/p99(without.publish).Seconds())
-			unpublish = append(unpublish, p99(with.unpublish).Seconds()/p99(without.unpublish).Seconds())
-			alone = append(alone, p99(without.publish).Seconds()*1000)
-			during = append(during, p99(with.publish).Seconds()*1000)
-		}
-		b.ReportMetric(median(publish), "publish-p99-ratio")
-		b.ReportMetric(median(unpublish), "unpublish-p99-ratio")
-		b.ReportMetric(median(alone), "alone-p99-ms")
-		b.ReportMetric(median(during), "during-p99-ms")
+			return func() {
+				rate = append(rate, float64(read())/time.Since(began).Seconds()/(1<<20))
+				stop()
+			}
+		})
 		b.ReportMetric(median(rate), "MiB/s-read")
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(peak(), "MiB-anon-peak")
 	b.ReportMetric(r.d.memory("VmHWM"), "MiB-peak")
+}
+
+// compareCalls reports how much longer calls take while something else runs than without it, in turns, at 8 callers
+// without a pause. begin starts it and end stops it, outside of the time that is measured.
+func (r *reading) compareCalls(begin func() (end func())) {
+	const callers, length = 8, 5 * time.Second
+	calls := func() callTimes {
+		ctx, cancel := context.WithTimeout(r.b.Context(), length)
+		defer cancel()
+		return r.d.call(ctx, callers, func() bool { return false })
+	}
+	var publish, unpublish, alone, during []float64
+	for range turns {
+		without := calls()
+		end := begin()
+		with := calls()
+		end()
+		publish = append(publish, p99(with.publish).Seconds()/p99(without.publish).Seconds())
+		unpublish = append(unpublish, p99(with.unpublish).Seconds()/p99(without.unpublish).Seconds())
+		alone = append(alone, p99(without.publish).Seconds()*1000)
+		during = append(during, p99(with.publish).Seconds()*1000)
+	}
+	r.b.ReportMetric(median(publish), "publish-p99-ratio")
+	r.b.ReportMetric(median(unpublish), "unpublish-p99-ratio")
+	r.b.ReportMetric(median(alone), "alone-p99-ms")
+	r.b.ReportMetric(median(during), "during-p99-ms")
 }
 
 // streams reads the targets over and over, each by a process of its own, from the first bytes of all

@@ -17,11 +17,11 @@ import (
 )
 
 // BenchmarkSearchingBesideCalls compares, within one run, the time that calls take while two searches, as many as one
-// namespace gets, go through 10,000 volumes with 100 files each, with the time that they take without, at 8 callers
-// without a pause, in turns. It also says how long the first line takes that is found, with calls and without, and how
-// long a whole search. KATBOX_BENCH_VOLUMES sets how many volumes there are.
+// namespace gets, go through 10,000 volumes with 100 files each, with the time that they take without.
+// It also says how long the first line takes that is found, with calls and without, and how long a whole search.
+// KATBOX_BENCH_VOLUMES sets how many volumes there are.
 func BenchmarkSearchingBesideCalls(b *testing.B) {
-	const files, searches, callers, length = 100, 2, 8, 5 * time.Second
+	const files, searches = 100, 2
 	volumes := 10_000
 	if set, err := strconv.Atoi(os.Getenv("KATBOX_BENCH_VOLUMES")); err == nil {
 		volumes = set
@@ -34,30 +34,17 @@ func BenchmarkSearchingBesideCalls(b *testing.B) {
 	client := api.Dial(r.d.layout().Admin)
 	defer client.Close()
 	peak := r.watchMemory()
-	calls := func() callTimes {
-		ctx, cancel := context.WithTimeout(b.Context(), length)
-		defer cancel()
-		return r.d.call(ctx, callers, func() bool { return false })
-	}
 	for b.Loop() {
-		var publish, unpublish, alone, during, first []float64
-		for range turns {
-			without := calls()
+		var first []float64
+		r.compareCalls(func() (end func()) {
 			stop := r.search(searches, client)
 			found := make(chan float64, 1)
 			go func() { found <- r.firstFound(client) }()
-			with := calls()
-			stop()
-			first = append(first, <-found)
-			publish = append(publish, p99(with.publish).Seconds()/p99(without.publish).Seconds())
-			unpublish = append(unpublish, p99(with.unpublish).Seconds()/p99(without.unpublish).Seconds())
-			alone = append(alone, p99(without.publish).Seconds()*1000)
-			during = append(during, p99(with.publish).Seconds()*1000)
-		}
-		b.ReportMetric(median(publish), "publish-p99-ratio")
-		b.ReportMetric(median(unpublish), "unpublish-p99-ratio")
-		b.ReportMetric(median(alone), "alone-p99-ms")
-		b.ReportMetric(median(during), "during-p99-ms")
+			return func() {
+				stop()
+				first = append(first, <-found)
+			}
+		})
 		b.ReportMetric(median(first), "first-found-s-beside-calls")
 	}
 	b.ReportMetric(r.firstFound(client), "first-found-s")

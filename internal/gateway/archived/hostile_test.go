@@ -48,7 +48,7 @@ func TestEntryBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestStalledReader: who asks for much and reads nothing keeps nobody else out.
+// TestStalledReader: a client that asks for much and reads nothing keeps no other client out.
 func TestStalledReader(t *testing.T) {
 	s := newStage(t)
 	dir := t.TempDir()

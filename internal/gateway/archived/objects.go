@@ -32,7 +32,7 @@ type objects struct {
 	// taken is how many bytes are kept, or are being read.
 	taken int64
 	kept  map[string]*object
-	// idle are those that nobody uses, the one that was used last first.
+	// idle are those that no request uses, the one that was used last first.
 	idle *list.List
 	// freed is closed and made anew when there is room.
 	freed chan struct{}

@@ -148,7 +148,7 @@ func TestCopyDuringSweep(t *testing.T) {
 	}
 }
 
-// TestMostDoomed: what a sweep keeps in memory has a bound, however many pieces somebody puts into the bucket.
+// TestMostDoomed: what a sweep keeps in memory has a bound, however many pieces there are in the bucket.
 func TestMostDoomed(t *testing.T) {
 	s := newStage(t)
 	now := time.Now()

@@ -94,7 +94,7 @@ func TestGrep(t *testing.T) {
 	}
 	review := `alice get "ci" "-" "log"`
 	if !slices.Contains(c.reviews, review) {
-		t.Errorf("nobody asked %q: %q", review, c.reviews)
+		t.Errorf("the API server was not asked %q, only %q", review, c.reviews)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestGrepRights(t *testing.T) {
 	name, path := n.put(1)
 	write(t, filepath.Join(path, "log"), "CUDA error\n")
 	c.wantStatus("bob", c.do("bob", http.MethodGet, search+"CUDA", nil, ""), 403, "Forbidden")
-	c.wantStatus("nobody", c.do("", http.MethodGet, search+"CUDA", nil, ""), 401, "Unauthorized")
+	c.wantStatus("without a user", c.do("", http.MethodGet, search+"CUDA", nil, ""), 401, "Unauthorized")
 	c.wantStatus("all namespaces", c.do("alice", http.MethodGet, base+"/retainedvolumes/-/log?grep=CUDA", nil, ""), 403, "Forbidden")
 	c.allowed = func(who string, what trust.Attributes) bool { return what.Name == name && what.Namespace == "ci" }
 	c.wantFound("by resourceNames", "alice", list+"/"+name+"/log?grep=CUDA", name+":log:1:CUDA error")

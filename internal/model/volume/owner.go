@@ -41,7 +41,7 @@ type Owner struct {
 	// Job and JobIndex are the pod's labels batch.kubernetes.io/job-name and its annotation
 	// batch.kubernetes.io/job-completion-index; empty if there are none.
 	Job, JobIndex string
-	// Seal proves to a gateway that one has said this; empty if the gateway gave none, and once nobody needs it.
+	// Seal proves to a gateway that one has said this; empty if the gateway gave none, and once the volume is archived, or is not to be.
 	Seal string
 }
 

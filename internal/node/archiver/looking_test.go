@@ -34,7 +34,7 @@ func TestLooksRest(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := l.begin(ended, hurry); err == nil {
-			t.Error("a look begins for nobody")
+			t.Error("a look begins though its context has ended")
 		}
 		stop()
 		if waited := look(0); waited != 0 {

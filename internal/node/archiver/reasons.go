@@ -48,8 +48,8 @@ func failForGood(reason string, err error) error {
 	return &failure{error: err, reason: reason, forGood: true}
 }
 
-// failureOf says of any error why the volume was not archived. It is nil if nobody wants it any more: it is gone, or published
-// again.
+// failureOf says of any error why the volume was not archived. It is nil for a volume that is not to be archived any more: it is
+// gone, or published again.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {

@@ -90,7 +90,7 @@ func TestToArchiveAgainstAll(t *testing.T) {
 				x.Put(r)
 				all[id] = r
 				if r.ToArchive() && x.ArchiveChanges() == before {
-					t.Fatalf("seed %d: nobody learns that %s is to be archived", seed, id)
+					t.Fatalf("seed %d: ArchiveChanges does not say that %s is to be archived", seed, id)
 				}
 			case 3:
 				take(x, id)
@@ -126,7 +126,7 @@ func TestToArchiveAgainstAll(t *testing.T) {
 	}
 }
 
-// TestArchivedComesBack: until when the archive has a copy, and the seal as long as somebody needs it.
+// TestArchivedComesBack: until when the archive has a copy, and the seal as long as the volume is to be archived.
 func TestArchivedComesBack(t *testing.T) {
 	x := &Index{}
 	for _, want := range []volume.Record{
