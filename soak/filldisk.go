@@ -57,18 +57,10 @@ func (c *churn) fillDisk(ctx context.Context, f workload.PlannedFault, fill fill
 // That it takes too long is for the checker to say.
 func (c *churn) awaitRoom(ctx context.Context) error {
 	headroom := c.environment.plan.Workload().Driver.Headroom
-	for {
+	return pause.Until(ctx, roomInterval, func() (bool, error) {
 		s, err := c.environment.disk.Free()
-		if err != nil {
-			return err
-		}
-		if enough(s.FreeBytes, s.TotalBytes, headroom) && enough(s.FreeInodes, s.TotalInodes, headroom) {
-			return nil
-		}
-		if err := pause.For(ctx, roomInterval); err != nil {
-			return err
-		}
-	}
+		return err != nil || enough(s.FreeBytes, s.TotalBytes, headroom) && enough(s.FreeInodes, s.TotalInodes, headroom), err
+	})
 }
 
 // enough reports whether the share is free; without a limit it always is.

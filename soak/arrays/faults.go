@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // fault is something that goes wrong for a while.
@@ -63,7 +63,7 @@ func (r *run) breakThings(breaking, whole context.Context) {
 			f := faults[n]
 			length := f.least + time.Duration(random.Int64N(int64(f.most-f.least)+1))
 			calm := time.Duration(500+random.IntN(2500)) * time.Millisecond
-			if retry.Pause(breaking, calm) != nil {
+			if pause.For(breaking, calm) != nil {
 				return
 			}
 			r.found.say("%s, for %s", f.name, length.Round(time.Millisecond))
@@ -86,7 +86,7 @@ func (r *run) befall(ctx context.Context, f fault, length time.Duration) error {
 	if f.end == (order{}) {
 		return nil
 	}
-	_ = retry.Pause(ctx, length)
+	_ = pause.For(ctx, length)
 	return r.array.order(ctx, f.end.method, f.end.path, f.end.body)
 }
 

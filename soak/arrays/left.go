@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // settling is how long what is left may take to go, after the last volume was deleted.
@@ -35,7 +35,7 @@ func (r *run) nothingLeft(ctx context.Context) {
 			return
 		}
 		// After a life that ended early there is always something.
-		if r.found.Sum() > 0 || time.Now().After(end) || retry.Pause(ctx, time.Second) != nil {
+		if r.found.Sum() > 0 || time.Now().After(end) || pause.For(ctx, time.Second) != nil {
 			break
 		}
 	}

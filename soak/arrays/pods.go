@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -103,8 +103,12 @@ func (n *node) pod(v *volume) *kubelet.Pod {
 	return p
 }
 
-// patience is how long anything may take: longer than all faults together, and then what a lost answer costs.
-const patience = 3*time.Minute + 2*requestTimeout
+const (
+	// patience is how long anything may take: longer than all faults together, and then what a lost answer costs.
+	patience = 3*time.Minute + 2*requestTimeout
+	// look is the pause before another look at what is waited for.
+	look = 100 * time.Millisecond
+)
 
 // await waits for a pod's volume to be mounted, or for all of the pod to be gone.
 func (n *node) await(ctx context.Context, p *kubelet.Pod, gone bool) bool {
@@ -153,14 +157,11 @@ func (n *node) inUse() map[string]*kubelet.Pod {
 
 // detached waits until a volume has no VolumeAttachment any more.
 func (n *node) detached(ctx context.Context, v *volume) bool {
-	for end := time.Now().Add(patience); n.api.HasAttachment(v.id); {
-		if retry.Pause(ctx, 100*time.Millisecond) != nil {
-			return false
-		}
-		if time.Now().After(end) {
-			n.found.broken(Once, nil, "volume %s is not detached after %s", v.id, patience)
-			return false
-		}
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := pause.Until(patient, look, func() (bool, error) { return !n.api.HasAttachment(v.id), nil })
+	if err != nil && ctx.Err() == nil {
+		n.found.broken(Once, nil, "volume %s is not detached after %s", v.id, patience)
 	}
-	return true
+	return err == nil
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/story"
 )
 
@@ -55,7 +55,7 @@ func (r *run) play(ctx context.Context, v *volume, what round, write bool) (snap
 			return snapshot, false
 		}
 	}
-	if retry.Pause(ctx, what.length) != nil {
+	if pause.For(ctx, what.length) != nil {
 		return snapshot, false
 	}
 	return snapshot, r.contain(ctx, v, p, false)

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // run is a run from its beginning to its end.
@@ -103,16 +103,12 @@ func (r *run) start(ctx context.Context) (stop func(), err error) {
 
 // known waits until the daemon has said how its node is reached.
 func (r *run) known(ctx context.Context) error {
-	for end := time.Now().Add(patience); time.Now().Before(end); _ = retry.Pause(ctx, 100*time.Millisecond) {
-		nodes, err := r.kube.list(ctx, "poolnodes")
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(nodes, func(o object) bool { return o.Metadata.Name == nodeName }) {
-			return nil
-		}
-	}
-	return fmt.Errorf("the daemon has not made its PoolNode after %s", patience)
+	patient, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the daemon has not made its PoolNode after %s", patience))
+	defer cancel()
+	return pause.Until(patient, look, func() (bool, error) {
+		nodes, err := r.kube.list(patient, "poolnodes")
+		return err != nil || slices.ContainsFunc(nodes, func(o object) bool { return o.Metadata.Name == nodeName }), err
+	})
 }
 
 // churn has volumes live and die, and the faults meanwhile.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // watch looks all the time whether the array has what it has to, and no more, and whether the programs live.
 func (r *run) watch(ctx context.Context) {
-	for retry.Pause(ctx, 500*time.Millisecond) == nil {
+	for pause.For(ctx, 500*time.Millisecond) == nil {
 		select {
 		case err := <-r.programs.daemon.Died():
 			r.found.broken(history.Lives, nil, "the daemon: %v", err)

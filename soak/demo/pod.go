@@ -151,12 +151,8 @@ func await(ctx context.Context, happened <-chan struct{}, otherwise string) erro
 func poll(ctx context.Context, otherwise string, done func() (bool, error)) error {
 	limited, end := context.WithTimeoutCause(ctx, stepLimit, errors.New(otherwise+" after "+stepLimit.String()))
 	defer end()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		if err := pause.For(limited, pollInterval); err != nil {
-			return err
-		}
-	}
+	return pause.Until(limited, pollInterval, func() (bool, error) {
+		ok, err := done()
+		return ok || err != nil, err
+	})
 }

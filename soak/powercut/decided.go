@@ -97,13 +97,11 @@ func (l *life) letGo(ctx context.Context) error {
 func (p place) release(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	for {
+	return pause.Until(limited, busyPause, func() (bool, error) {
 		_, err := p.admin.Release(limited, p.ID, "")
 		var refused *api.Error
-		if err == nil || isGone(err) || !errors.As(err, &refused) || pause.For(limited, busyPause) != nil {
-			return err
-		}
-	}
+		return err == nil || isGone(err) || !errors.As(err, &refused), err
+	})
 }
 
 // isGone reports whether the daemon has no such volume any more.

@@ -27,19 +27,11 @@ var errNoMetric = errors.New("the daemon does not tell " + durableMetric)
 // durable returns once all that the daemon has answered until then is on the disk. Until that a power cut may take it
 // back, so that it is reported outside of the machine only then.
 func (n *node) durable(ctx context.Context, then time.Time) error {
-	for {
+	return pause.Until(ctx, durablePause, func() (bool, error) {
 		asked := time.Now()
 		age, err := n.notDurable(ctx)
-		if err != nil {
-			return err
-		}
-		if age == 0 || asked.Add(-age).After(then) {
-			return nil
-		}
-		if err := pause.For(ctx, durablePause); err != nil {
-			return err
-		}
-	}
+		return err != nil || age == 0 || asked.Add(-age).After(then), err
+	})
 }
 
 // notDurable asks the daemon.

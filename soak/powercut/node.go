@@ -162,13 +162,8 @@ func (p place) unpublish(ctx context.Context) error {
 func (p place) call(ctx context.Context, do func(context.Context, csi.NodeClient) error) error {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	for {
+	return pause.Until(limited, busyPause, func() (bool, error) {
 		err := do(limited, csi.NewNodeClient(p.conn))
-		if status.Code(err) != codes.Aborted {
-			return err
-		}
-		if pause.For(limited, busyPause) != nil {
-			return err
-		}
-	}
+		return status.Code(err) != codes.Aborted, err
+	})
 }

@@ -53,17 +53,16 @@ func mayRepeat(err error) bool {
 func repeat(ctx context.Context, what string, mayRepeat func(error) bool, try func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	for {
+	err := pause.Until(limited, again, func() (bool, error) {
 		trying, end := context.WithTimeout(limited, tryLimit)
+		defer end()
 		err := try(trying)
-		end()
-		switch {
-		case err == nil:
-			return nil
-		case !mayRepeat(err), pause.For(limited, again) != nil:
-			return fmt.Errorf("%s: %w", what, err)
-		}
+		return err == nil || !mayRepeat(err), err
+	})
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
 	}
+	return err
 }
 
 // ask asks the node, and repeats that.
@@ -110,26 +109,19 @@ func askOnce[T any](ctx context.Context, c *Controller, method, path string, bod
 }
 
 // pools returns the node's pools by their classes, once all of them are there.
-func (c *Controller) pools(ctx context.Context, classes []string) (map[string]pool, error) {
-	limited, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	for {
-		all, err := ask[list[pool]](limited, c, http.MethodGet, "", nil)
-		if err != nil {
-			return nil, err
-		}
-		by := make(map[string]pool)
-		failed := ""
+func (c *Controller) pools(ctx context.Context, classes []string) (by map[string]pool, err error) {
+	err = repeat(ctx, "look for the node's pools", mayRepeat, func(ctx context.Context) error {
+		all, err := askOnce[list[pool]](ctx, c, http.MethodGet, "", nil)
+		by = make(map[string]pool)
 		for _, p := range all.Items {
 			if by[p.Class] = p; p.Failed != "" || p.UUID == "" {
-				failed = p.Class + ": " + p.Failed
+				err = fmt.Errorf("pool %s: %s", p.Class, p.Failed)
 			}
 		}
-		if len(by) == len(classes) && failed == "" {
-			return by, nil
+		if err == nil && len(by) != len(classes) {
+			err = fmt.Errorf("of %q there are the pools %v", classes, by)
 		}
-		if pause.For(limited, again) != nil {
-			return nil, fmt.Errorf("of %q there are the pools %v; %s", classes, by, failed)
-		}
-	}
+		return err
+	})
+	return by, err
 }

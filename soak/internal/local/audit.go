@@ -68,7 +68,7 @@ func (a audit) told(e story.Event) {
 
 // all is the whole of it. It returns what is wrong with the pool.
 func (a audit) all(ctx context.Context) (wrong []Violation, err error) {
-	has, err := a.rest(ctx)
+	has, err := a.await(ctx, contents.settled)
 	if err != nil {
 		return nil, err
 	}
@@ -96,35 +96,39 @@ func (a audit) all(ctx context.Context) (wrong []Violation, err error) {
 	return append(wrong, left...), err
 }
 
-// contents is what a pool has.
+// contents is what a pool has, and left what there is on the disk of volumes and snapshots.
 type contents struct {
 	pool               pool
 	volumes, snapshots []found
+	left               []string
 }
 
-// rest waits until nothing in the pool changes any more, and returns what is there.
-func (a audit) rest(ctx context.Context) (has contents, err error) {
+// settled: nothing in the pool changes any more.
+func (c contents) settled() bool {
+	return !slices.ContainsFunc(slices.Concat(c.volumes, c.snapshots), func(f found) bool { return !f.Ready })
+}
+
+func (c contents) empty() bool {
+	return len(c.left)+len(c.volumes)+len(c.snapshots) == 0 && c.pool.Provisioned == 0
+}
+
+// await looks at the pool until it is as it should be, or for as long as a call may take, and returns what is there.
+func (a audit) await(ctx context.Context, is func(contents) bool) (has contents, err error) {
 	limit := time.Now().Add(callLimit)
-	for {
+	err = pause.Until(ctx, again, func() (bool, error) {
 		all, err := a.Controller.pools(ctx, a.classes())
-		if err != nil {
-			return has, err
+		has = contents{pool: all[a.class]}
+		for kind, items := range map[string]*[]found{volumes: &has.volumes, snapshots: &has.snapshots} {
+			if err == nil {
+				*items, err = a.list(ctx, has.pool, kind)
+			}
 		}
-		has.pool = all[a.class]
-		if has.volumes, err = a.list(ctx, has.pool, volumes); err != nil {
-			return has, err
+		if err == nil {
+			has.left, err = leftIn(has.pool.Path)
 		}
-		if has.snapshots, err = a.list(ctx, has.pool, snapshots); err != nil {
-			return has, err
-		}
-		unready := func(f found) bool { return !f.Ready }
-		if !slices.ContainsFunc(slices.Concat(has.volumes, has.snapshots), unready) || time.Now().After(limit) {
-			return has, nil
-		}
-		if err := pause.For(ctx, again); err != nil {
-			return has, err
-		}
-	}
+		return err != nil || is(has) || time.Now().After(limit), err
+	})
+	return has, err
 }
 
 func (a audit) list(ctx context.Context, is pool, kind string) ([]found, error) {
@@ -191,27 +195,12 @@ func (a audit) useSnapshot(ctx context.Context, f found) error {
 
 // nothingLeft reports what is left of volumes and snapshots that are all deleted.
 func (a audit) nothingLeft(ctx context.Context) ([]Violation, error) {
-	limit := time.Now().Add(callLimit)
-	for {
-		has, err := a.rest(ctx)
-		if err != nil {
-			return nil, err
-		}
-		left, err := leftIn(has.pool.Path)
-		if err != nil {
-			return nil, err
-		}
-		if len(left)+len(has.volumes)+len(has.snapshots) == 0 && has.pool.Provisioned == 0 {
-			return nil, nil
-		}
-		if time.Now().After(limit) {
-			return []Violation{{What: fmt.Sprintf("all volumes of pool %s are deleted, %d bytes are promised, it lists %v and %v, "+
-				"and there is still %q", a.class, has.pool.Provisioned, has.volumes, has.snapshots, left)}}, nil
-		}
-		if err := pause.For(ctx, again); err != nil {
-			return nil, err
-		}
+	has, err := a.await(ctx, contents.empty)
+	if err != nil || has.empty() {
+		return nil, err
 	}
+	return []Violation{{What: fmt.Sprintf("all volumes of pool %s are deleted, %d bytes are promised, it lists %v and %v, "+
+		"and there is still %q", a.class, has.pool.Provisioned, has.volumes, has.snapshots, has.left)}}, nil
 }
 
 // keep is a file of the daemon's that keeps a directory from being empty, spare one beside its records that the next one

@@ -79,7 +79,7 @@ func TestLook(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			b := bookOf(t, slices.Concat(test.events...)...)
-			has := contents{pool{Total: 100, Provisioned: test.promised}, test.volumes, test.snapshots}
+			has := contents{pool: pool{Total: 100, Provisioned: test.promised}, volumes: test.volumes, snapshots: test.snapshots}
 			for _, f := range slices.Concat(test.volumes, test.snapshots) {
 				if test.promised == 0 {
 					has.pool.Provisioned += f.Size

@@ -1,7 +1,8 @@
-// Package pause waits for a time, unless a context ends before.
+// Package pause waits for a time, or until something is done, unless a context ends before.
 package pause
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -12,4 +13,18 @@ func For(ctx context.Context, d time.Duration) error {
 	defer end()
 	<-over.Done()
 	return context.Cause(ctx)
+}
+
+// Until tries something until it is over, and returns the last error of that: also where ctx ends before. Without one, it
+// returns why ctx has ended.
+func Until(ctx context.Context, every time.Duration, try func() (over bool, err error)) error {
+	for {
+		over, err := try()
+		if over {
+			return err
+		}
+		if ended := For(ctx, every); ended != nil {
+			return cmp.Or(err, ended)
+		}
+	}
 }
