@@ -73,7 +73,7 @@ func TestJustGone(t *testing.T) {
 
 // TestGoneRights: the list of what is gone needs the right to list, as the other does.
 func TestGoneRights(t *testing.T) {
-	c := newShowcase(t)
+	c := newShowcase(t, "n4")
 	p := startPlugin(t, c.kubeconfig("token-of-bob", ""))
 	v := newVisitor(t)
 	p.enter(v)

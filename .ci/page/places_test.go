@@ -83,7 +83,7 @@ func refOf(name string) string { return url.PathEscape(name) }
 // openShowcase opens the page of the showcase.
 func openShowcase(t testing.TB) (*showcase, *plugin, *visitor) {
 	t.Helper()
-	c := newShowcase(t)
+	c := newShowcase(t, "n4")
 	p := startPlugin(t, c.kubeconfig("token-of-alice", ""))
 	v := newVisitor(t)
 	p.enter(v)

@@ -12,8 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
-// showcase is a cluster as it is on an ordinary day: some jobs, one of which failed, on three nodes; a
-// fourth does not answer.
+// showcase is a cluster as it is on an ordinary day: some jobs, one of which failed, on three nodes.
 type showcase struct {
 	*site
 	// failed is the name of the volume of the pod that failed, and failedPod of that pod.
@@ -24,7 +23,8 @@ type showcase struct {
 	logLine int
 }
 
-func newShowcase(t testing.TB) *showcase {
+// newShowcase also has nodes that do not answer.
+func newShowcase(t testing.TB, missing ...string) *showcase {
 	t.Helper()
 	c := &showcase{failedPod: "nightly-29371080-x7k2p", earlyPod: "train-llm-8dk2x", logLine: 212}
 	random := rand.New(rand.NewPCG(16, 16))
@@ -68,7 +68,7 @@ func newShowcase(t testing.TB) *showcase {
 			}
 		}
 	}
-	c.site = newSite(t, fill, "n4")
+	c.site = newSite(t, fill, missing...)
 	return c
 }
 

@@ -105,7 +105,7 @@ func TestAddresses(t *testing.T) {
 
 // TestRights: who may see the list and not the files is told so, and who may see nothing is told that.
 func TestRights(t *testing.T) {
-	c := newShowcase(t)
+	c := newShowcase(t, "n4")
 	p := startPlugin(t, c.kubeconfig("token-of-vera", ""))
 	v := newVisitor(t)
 	p.enter(v)
