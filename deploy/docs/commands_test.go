@@ -111,6 +111,8 @@ var runners = []runner{
 		why: "without the label"},
 
 	// The gateway
+	{form: `kubectl describe pod train-7 -n ml`, by: "internal/gateway/podevents/readme_test.go", does: "TestReadmeShowsTheEvent",
+		why: "the event; deploy/e2e/gatewayplugin_test.go reads it in a cluster"},
 	{form: `kubectl wait --for=condition=Available apiservice/v1alpha1.katbox.io`, by: "deploy/e2e/gateway_test.go",
 		does: `"wait", "--for=condition=Available", "apiservice/v1alpha1.katbox.io"`},
 	{form: `kubectl get (retainedvolumes -A|rv -n ci)`, by: "deploy/e2e/claims_test.go", does: `"get", "retainedvolumes", "-n", "ci"`,

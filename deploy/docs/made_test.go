@@ -11,16 +11,10 @@ import (
 	"github.com/katbox/katbox/internal/model/lifespan"
 )
 
-// TestMadeAnew: the pictures, the page of all messages and the sections of the alerts are those that "make docs" makes.
+// TestMadeAnew: the picture of the pressure, the page of all messages and the sections of the alerts are those that "make docs" makes.
 func TestMadeAnew(t *testing.T) {
-	made, err := pictures()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, picture := range made {
-		if read(t, path) != picture {
-			t.Errorf("%s is not what make docs makes: run it", path)
-		}
+	if read(t, pressureFile) != pressurePicture() {
+		t.Errorf("%s is not what make docs makes: run it", pressureFile)
 	}
 	messages, err := messagesPage(root)
 	if err != nil {
@@ -56,8 +50,8 @@ func TestEachAlertHasASection(t *testing.T) {
 	}
 }
 
-// TestPicturesHaveTheDefaults of the daemon.
-func TestPicturesHaveTheDefaults(t *testing.T) {
+// TestPressureHasTheDefaults of the daemon.
+func TestPressureHasTheDefaults(t *testing.T) {
 	reference := read(t, "deploy/docs/reference.md")
 	for _, line := range []string{
 		fmt.Sprintf("| `--headroom` | `%g` |", headroom), fmt.Sprintf("| `--afterlifespan` | `%s` |", duration.Format(longLifespan)),

@@ -1,4 +1,4 @@
-// Docs makes what in the documents comes from elsewhere: the two pictures, from the daemon's own rules, and the
+// Docs makes what in the documents comes from elsewhere: the picture of the pressure, from the daemon's own rules, and the
 // section of each alert in troubleshooting.md, from the alert rules. Its tests check all documents of the
 // repository: the length of README.md, each link, each alert, each command, and the messages that users meet.
 package main
@@ -19,6 +19,7 @@ func main() {
 }
 
 const (
+	pressureFile        = "deploy/docs/pressure.svg"
 	rulesFile           = "deploy/monitoring/rules.yaml"
 	troubleshootingFile = "deploy/docs/troubleshooting.md"
 	// alertsPart is the name of the part of the page that is made of the alert rules.
@@ -27,15 +28,9 @@ const (
 
 // run writes everything into the repository whose root directory is given.
 func run(root string) error {
-	made, err := pictures()
-	if err != nil {
+	//nolint:gosec // a person writes files of the repository
+	if err := os.WriteFile(filepath.Join(root, pressureFile), []byte(pressurePicture()), 0o644); err != nil {
 		return err
-	}
-	for path, picture := range made {
-		//nolint:gosec // a person writes files of the repository
-		if err := os.WriteFile(filepath.Join(root, path), []byte(picture), 0o644); err != nil {
-			return err
-		}
 	}
 	messages, err := messagesPage(root)
 	if err != nil {
@@ -74,12 +69,3 @@ func part(page, name string) (before, in, behind string, err error) {
 }
 
 var errNoPart = errors.New("the page does not have the lines")
-
-// pictures returns the pictures by their paths.
-func pictures() (map[string]string, error) {
-	life, err := lifePicture()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]string{"deploy/docs/life.svg": life, "deploy/docs/pressure.svg": pressurePicture()}, nil
-}
