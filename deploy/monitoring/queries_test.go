@@ -37,7 +37,8 @@ var ofOthers = map[string]map[string][]string{
 	"up":     {},
 	"ALERTS": {"alertname": nil, "alertstate": {"firing", "pending"}, "page": {"on-many-nodes"}, "node": nil},
 	// The API server makes it.
-	"aggregator_unavailable_apiservice": {"name": {"v1alpha1.katbox.io"}},
+	"aggregator_unavailable_apiservice":               {"name": {"v1alpha1.katbox.io"}},
+	"apiserver_mutating_admission_policy_check_total": {"policy": {"katbox-scratch"}, "policy_binding": nil, "error_type": nil},
 	"kube_pod_info": {
 		"namespace": nil, "pod": nil, "node": nil, "created_by_kind": {"DaemonSet"}, "created_by_name": {"katbox"},
 	},
@@ -99,9 +100,12 @@ func gather(t *testing.T) map[string]map[string][]string {
 	call.CallBegan()
 	call.CallEnded("OK", time.Second)
 	m.ReadRequested("bytes", "complete")
+	m.ReadRequested("grep", "complete")
 	m.OutcomeSource("kubelet", true)
 	m.QuotaIs("none")
 	m.PolicyRead(true)
+	m.LogsOpen(1)
+	m.LogsKept(2, 1, false)
 	m.ArchiveWaiting(volume.Waiting{})
 	m.ArchiveFailed("bucket")
 	m.ArraysServed()
