@@ -9,6 +9,7 @@ tool (
 
 require (
 	github.com/katbox/katbox v0.0.0-00010101000000-000000000000
+	github.com/yuin/gopher-lua v1.1.1
 	helm.sh/helm/v3 v3.22.0
 	k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver v0.37.0

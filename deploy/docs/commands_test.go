@@ -126,6 +126,10 @@ var runners = []runner{
 		by: "deploy/e2e/gatewaynamespaces_test.go", does: "testRemoval",
 		why: "the same objects, by their manifests"},
 
+	// Other tools
+	{form: `kubectl -n argocd patch configmap argocd-cm --patch-file deploy/tools/argocd-cm.yaml`, by: ".ci/deploy/health_test.go",
+		does: "TestHealthOfPools", why: "the file; Argo CD is not there"},
+
 	// The archive
 	{form: `kubectl -n katbox create secret generic katbox-archive .*`, by: "deploy/e2e/archive_test.go",
 		does: `"secret", "generic", "katbox-archive"`, why: "with literals"},
