@@ -73,7 +73,7 @@ func (i *instance) followLogs(context.Context) error {
 		return fmt.Errorf("--pod-logs-dir: %w; mount it into the container, or set --logs=off", err)
 	}
 	i.logs = logs
-	i.counted.LogsOpen(0)
+	i.counted.LogsFollowed()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -15,7 +15,8 @@ import (
 // drawn are the pictures that a person has drawn, and words that each shows. They are those of the code and of the chart.
 var drawn = map[string][]string{
 	"deploy/docs/afterlife.svg": {
-		volume.Published.String(), volume.Retained.String(), volume.Succeeded.String(), volume.Stopped.String(), volume.Failed.String(), "12 hours", "30 days",
+		volume.Published.String(), volume.Retained.String(), volume.Succeeded.String(), volume.Stopped.String(), volume.Failed.String(),
+		"12 hours", "30 days",
 	},
 	"deploy/docs/who.svg": {"kubelet", "daemon: katbox", "gateway (optional)", "API server", "kubectl katbox", "bucket (optional)"},
 }
@@ -25,7 +26,8 @@ var drawn = map[string][]string{
 func TestDrawnPictures(t *testing.T) {
 	for path, words := range drawn {
 		content := read(t, path)
-		if len(content) > 8<<10 || !strings.Contains(content, "prefers-color-scheme:dark") || !strings.Contains(content, `role="img" aria-labelledby="t d"`) {
+		if len(content) > 8<<10 || !strings.Contains(content, "prefers-color-scheme:dark") ||
+			!strings.Contains(content, `role="img" aria-labelledby="t d"`) {
 			t.Errorf("%s has %d bytes, or no colours of its own in the dark, or no role", path, len(content))
 		}
 		width, texts := textsOf(t, path, content)

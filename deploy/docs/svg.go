@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The colours of the pictures: text and lines, the pod, the afterlife, the end.
+// The colours of the picture.
 const (
 	ink   = "#24292f"
 	grey  = "#6e7781"
@@ -29,13 +29,6 @@ func newDrawing(width, height int, title string) *drawing {
 // text writes a line of text; anchor is start, middle or end.
 func (d *drawing) text(x, y int, anchor, colour, text string) {
 	fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="%s" fill="%s">%s</text>`+"\n", x, y, anchor, colour, html.EscapeString(text))
-}
-
-// bar draws a box with a text in it.
-func (d *drawing) bar(x, y, width int, colour, text string) {
-	fmt.Fprintf(d, `<rect x="%d" y="%d" width="%d" height="40" rx="4" fill="%s"/>`+"\n", x, y, width, colour)
-	fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle" fill="#ffffff" font-weight="bold">%s</text>`+"\n",
-		x+width/2, y+25, html.EscapeString(text))
 }
 
 func (d *drawing) line(x1, y1, x2, y2 int, colour string) {

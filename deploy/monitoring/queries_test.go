@@ -104,7 +104,7 @@ func gather(t *testing.T) map[string]map[string][]string {
 	m.OutcomeSource("kubelet", true)
 	m.QuotaIs("none")
 	m.PolicyRead(true)
-	m.LogsOpen(1)
+	m.LogsFollowed()
 	m.LogsKept(2, 1, false)
 	m.ArchiveWaiting(volume.Waiting{})
 	m.ArchiveFailed("bucket")

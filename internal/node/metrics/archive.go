@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,9 @@ type archive struct {
 	volumes, bytes, uploaded, failures       *prometheus.CounterVec
 }
 
+// archiveReasons are why a try fails.
+var archiveReasons = []string{"gateway", "refused", "forbidden", "bucket", "slow", "too_large", "not_a_kubelets", "unreadable"}
+
 func newArchive(r *prometheus.Registry) archive {
 	const absent = "; absent with --archive=Never."
 	return archive{
@@ -26,8 +30,7 @@ func newArchive(r *prometheus.Registry) archive {
 		bytes:    counterVec(r, "archive_bytes_total", "Bytes of the volumes that were archived, before compression"+absent),
 		uploaded: counterVec(r, "archive_uploaded_bytes_total", "Bytes that were uploaded to the bucket"+absent),
 		failures: counterVec(r, "archive_failures_total",
-			"Tries to archive a volume that failed, by reason: gateway, refused, forbidden, bucket, slow, too_large, not_a_kubelets or unreadable; "+
-				"absent before the first, and with --archive=Never.", "reason"),
+			"Tries to archive a volume that failed, by reason: "+strings.Join(archiveReasons, ", ")+absent, "reason"),
 	}
 }
 
@@ -42,6 +45,9 @@ func (m *Metrics) ArchiveWaiting(w volume.Waiting) {
 	m.archive.oldestWait.WithLabelValues().Set(wait)
 	for _, counter := range []*prometheus.CounterVec{m.archive.volumes, m.archive.bytes, m.archive.uploaded} {
 		counter.WithLabelValues().Add(0)
+	}
+	for _, reason := range archiveReasons {
+		m.archive.failures.WithLabelValues(reason)
 	}
 }
 

@@ -15,10 +15,21 @@ func newLogs(r *prometheus.Registry) logs {
 		open: gaugeVec(r, "logs_open_files", "Files of logs of pods that are held open; absent with --logs=off."),
 		kept: counterVec(r, "logs_kept_total",
 			"Pods whose logs were to be kept, by whether all of them were (whole), a part (cut) or nothing (failed); "+
-				"absent before the first, and with --logs=off.", "result"),
+				"absent with --logs=off.", "result"),
 		bytes:   counterVec(r, "logs_kept_bytes_total", "Bytes of logs of pods that were kept; absent with --logs=off."),
 		missing: counterVec(r, "logs_missing_bytes_total", "Bytes of logs of pods beyond the limit, or unreadable; absent with --logs=off."),
 	}
+}
+
+// LogsFollowed says that logs are kept. From now on each metric of them has a value: Prometheus sees no increase in a counter that
+// appears with its first event.
+func (m *Metrics) LogsFollowed() {
+	m.LogsOpen(0)
+	for _, result := range []string{"whole", "cut", "failed"} {
+		m.logs.kept.WithLabelValues(result)
+	}
+	m.logs.bytes.WithLabelValues()
+	m.logs.missing.WithLabelValues()
 }
 
 // LogsOpen says how many files of logs are open.
