@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
@@ -109,40 +110,59 @@ type gateway struct {
 	addresses map[string]string
 }
 
-// newGateway starts one among the objects that the manifests have. Before that, change may change its
-// options and the client, if it is not nil.
-func newGateway(t *testing.T, change func(*options, *fake.Clientset)) *gateway {
-	t.Helper()
-	g := &gateway{t: t, ca: newAuthority(t), counted: gatewaymetrics.New(version, revision), ended: make(chan struct{})}
-	g.addresses = map[string]string{}
-	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.ca.cert.Raw}))
+// pem is its certificate.
+func (a *authority) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+}
+
+// fakeCluster has the objects that the manifests have, and what the API server says of its certificates. Objects of the core and of
+// metadata come in addition.
+func fakeCluster(ca string, more ...runtime.Object) (clients, *fake.Clientset) {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
-	core := fake.NewClientset(
-		&corev1.Secret{ObjectMeta: meta("katbox", "katbox-gateway")},
+	typed := []runtime.Object{
 		&corev1.ConfigMap{ObjectMeta: meta("katbox", "katbox-gateway-ca")},
 		&corev1.ConfigMap{ObjectMeta: meta("kube-system", "extension-apiserver-authentication"), Data: map[string]string{
 			"requestheader-client-ca-file": ca, "requestheader-allowed-names": `["front-proxy-client"]`,
 			"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,
 			"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`, "client-ca-file": "",
 		}},
-	)
-	g.cluster.core = core
-	g.cluster.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{
-			apiServices: "APIServiceList", {Group: "pools.katbox.io", Version: "v1alpha1", Resource: "poolvolumes"}: "PoolVolumeList",
-		},
-		&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": apiService},
-			"spec": map[string]any{},
-		}})
-	scheme := runtime.NewScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
 	}
-	g.cluster.metadata = metadatafake.NewSimpleMetadataClient(scheme)
+	secret := runtime.Object(&corev1.Secret{ObjectMeta: meta("katbox", "katbox-gateway")})
+	var partial []runtime.Object
+	for _, object := range more {
+		switch object.(type) {
+		case *metav1.PartialObjectMetadata:
+			partial = append(partial, object)
+		case *corev1.Secret:
+			secret = object
+		default:
+			typed = append(typed, object)
+		}
+	}
+	core := fake.NewClientset(append(typed, secret)...)
+	scheme := runtime.NewScheme()
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	return clients{core: core, metadata: metadatafake.NewSimpleMetadataClient(scheme, partial...),
+		dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{
+				apiServices: "APIServiceList", {Group: "pools.katbox.io", Version: "v1alpha1", Resource: "poolvolumes"}: "PoolVolumeList",
+			},
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": apiService},
+				"spec": map[string]any{},
+			}})}, core
+}
 
+// newGateway starts one among the objects that the manifests have. Before that, change may change its
+// options and the client, if it is not nil.
+func newGateway(t *testing.T, change func(*options, *fake.Clientset)) *gateway {
+	t.Helper()
+	g := &gateway{t: t, ca: newAuthority(t), counted: gatewaymetrics.New(version, revision), ended: make(chan struct{})}
+	g.addresses = map[string]string{}
+	var core *fake.Clientset
+	g.cluster, core = fakeCluster(g.ca.pem())
 	o, err := parse([]string{"--namespace=katbox", "--api-endpoint=127.0.0.1:0", "--nodes-endpoint=127.0.0.1:0", "--http-endpoint=127.0.0.1:0",
 		"--shutdown-delay=0s"}, io.Discard)
 	if err != nil {

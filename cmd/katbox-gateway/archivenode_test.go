@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
+	"github.com/katbox/katbox/internal/node/archiver"
+	"github.com/katbox/katbox/internal/node/beneath"
+	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/internal/node/metrics"
+	"github.com/katbox/katbox/internal/node/uplink"
+	"github.com/katbox/katbox/internal/testing/fakebucket"
+)
+
+// deadlyStore is a store that kills the gateway at a step of what concerns the namespace. Each request is two steps: at the first
+// the store has not done what is asked, at the second it has. None of the two is answered.
+type deadlyStore struct {
+	*fakebucket.Store
+	URL string
+	// kill ends the gateway.
+	kill func()
+
+	mu sync.Mutex
+	// left are the steps until that; negative for never.
+	left int
+	// killed is closed when it has happened.
+	killed chan struct{}
+}
+
+func newDeadlyStore(t *testing.T) *deadlyStore {
+	d := &deadlyStore{Store: fakebucket.New(t), left: -1}
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	d.URL = server.URL
+	return d
+}
+
+// arm lets the gateway die at a step from now on.
+func (d *deadlyStore) arm(step int) (killed <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left, d.killed = step, make(chan struct{})
+	return d.killed
+}
+
+// step ends the request with the gateway if that is to die now.
+func (d *deadlyStore) step() {
+	d.mu.Lock()
+	now := d.left == 0
+	if d.left >= 0 {
+		d.left--
+	}
+	d.mu.Unlock()
+	if now {
+		d.kill()
+		close(d.killed)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// ServeHTTP answers a request.
+func (d *deadlyStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.Contains(r.URL.Path+r.URL.Query().Get("prefix"), ciUID) {
+		d.Store.ServeHTTP(w, r)
+		return
+	}
+	d.step()
+	answer := httptest.NewRecorder()
+	d.Store.ServeHTTP(answer, r)
+	d.step()
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // who has asked may be gone
+}
+
+// age makes all objects older, as if that time had passed.
+func (d *deadlyStore) age(by time.Duration) {
+	d.Written(func() time.Time { return time.Now().Add(-by) })
+	for _, key := range d.Keys("") {
+		d.Put(key, d.Get(key))
+	}
+	d.Written(time.Now)
+}
+
+// evidenceNode is a node with the archiver and the uplink of a daemon. Its volumes are directories of the test.
+type evidenceNode struct {
+	p      *process
+	asks   *uplink.Uploads
+	copies *archiver.Archiver
+	link   *uplink.Uplink
+
+	mu      sync.Mutex
+	volumes []volume.Description
+	dirs    map[volume.ID]string
+	noted   map[volume.ID]bool
+}
+
+func newEvidenceNode(p *process) *evidenceNode {
+	n := &evidenceNode{p: p, asks: uplink.NewUploads(), dirs: map[volume.ID]string{}, noted: map[volume.ID]bool{}}
+	client, err := archiver.NewClient("")
+	must(p, err)
+	n.copies, err = archiver.Start(archiver.Config{
+		Volumes: n, Gateway: n.asks, Client: client, Insecure: true, LowPriority: func() func() { return func() {} },
+		Metrics: metrics.New("test", ""), Describe: func(d volume.Description) api.Volume { return shownOf(d.Record) },
+	})
+	must(p, err)
+	p.Cleanup(func() {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		n.copies.Stop(over)
+		n.leave()
+	})
+	return n
+}
+
+func shownOf(r volume.Record) api.Volume {
+	return api.Volume{
+		ID: string(r.ID), Volume: "scratch", Namespace: r.Namespace, Pod: r.PodName, PodUID: string(r.Pod), Node: nodeName, Outcome: "Failed",
+		PublishedAt: &r.Published, RetainedAt: &r.Unpublished, Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: ciUID},
+	}
+}
+
+// connect connects to the gateway anew: an uplink would wait for up to half a minute.
+func (n *evidenceNode) connect() {
+	n.leave()
+	u, err := uplink.Start(uplink.Config{
+		Gateway: n.p.nodes, CAFile: filepath.Join(n.p.dir, "ca.crt"), TokenFile: filepath.Join(n.p.dir, "token"), Node: nodeName, Version: "v1",
+		Volumes: n, Uploads: n.asks, Archive: n.copies.Waiting, Metrics: metrics.New("test", ""), Handler: http.HandlerFunc(n.answer),
+	})
+	must(n.p, err)
+	n.link = u
+}
+
+// answer answers a gateway that asks for retained volumes: there are none.
+func (n *evidenceNode) answer(w http.ResponseWriter, r *http.Request) {
+	answer := api.NewAnswer(w, r, patience)
+	if r.URL.Path == api.VolumesPath {
+		_ = answer.JSON(http.StatusOK, api.VolumeList{Items: []api.Volume{}}) // the gateway was killed
+		return
+	}
+	e := api.NewError(api.NotFound, "there is no such volume")
+	answer.Refuse(e.Code, e.RetryAfter, e.Status)
+}
+
+func (n *evidenceNode) leave() {
+	if n.link != nil {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = n.link.Stop(over) // it is cut
+	}
+}
+
+// retain retains the volume of a pod that has failed.
+func (n *evidenceNode) retain(pod int, content []byte) volume.Record {
+	n.p.Helper()
+	uid := volume.PodUID(podUID(pod))
+	r := volume.Record{
+		ID: volume.KubeletID(uid, "scratch"), Pod: uid, PodName: podName(pod), Namespace: "ci", Phase: volume.Retained, Outcome: volume.Failed,
+		Published: time.Now().Add(-time.Minute).Round(0), Unpublished: time.Now().Round(0),
+		Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: ciUID},
+	}
+	dir := n.p.TempDir()
+	must(n.p, os.WriteFile(filepath.Join(dir, "content"), content, 0o600))
+	n.mu.Lock()
+	n.volumes, n.dirs[r.ID] = append(n.volumes, volume.Description{Record: r}), dir
+	n.mu.Unlock()
+	n.copies.Wake()
+	return r
+}
+
+func (n *evidenceNode) archived(id volume.ID) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.noted[id] {
+		return errors.New("it is not")
+	}
+	return nil
+}
+
+func (n *evidenceNode) ToArchive(_ context.Context, not, later map[volume.ID]struct{}) (w volume.Waiting, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, d := range n.volumes {
+		id := d.Record.ID
+		if _, out := not[id]; out || n.noted[id] {
+			continue
+		}
+		w.Volumes++
+		if _, waits := later[id]; !waits && w.Next == "" {
+			w.Next = id
+		}
+	}
+	return w, nil
+}
+
+func (n *evidenceNode) ReadToArchive(
+	_ context.Context, id volume.ID,
+) (*files.Reading, func(context.Context, time.Time) error, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := slices.IndexFunc(n.volumes, func(d volume.Description) bool { return d.Record.ID == id })
+	fd, err := unix.Open(n.dirs[id], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	opener, err := beneath.New(fd)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree := files.New(fd, opener)
+	reading := &files.Reading{Volume: n.volumes[i], Tree: tree, Lost: context.Background(), Close: func() { tree.Close() }}
+	return reading, func(context.Context, time.Time) error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.noted[id] = true
+		return nil
+	}, nil
+}
+
+// Awake, Holdings and Own: the node shows none of its volumes, so what the gateway shows is in the archive.
+func (n *evidenceNode) Awake(context.Context) ([]volume.Description, error) { return nil, nil }
+
+func (n *evidenceNode) Holdings(context.Context) ([]volume.Holding, error) { return nil, nil }
+
+func (n *evidenceNode) Own(context.Context, volume.ID, volume.PodUID, volume.Owner) error {
+	return volume.ErrNotFound
+}
