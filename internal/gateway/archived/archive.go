@@ -59,10 +59,9 @@ type Archive struct {
 	// indexes and pieces keep objects in memory.
 	indexes, pieces *objects
 	// decoding bounds how many indexes are read at once, streaming how many requests for bytes, each of which waits for its turn that long.
-	decoding  chan struct{}
-	streaming *shares.Shares
-	patience  time.Duration
-	found     *recent
+	decoding, streaming *shares.Shares
+	patience            time.Duration
+	found               *recent
 
 	mu sync.Mutex
 	// uids are the UIDs of the namespaces in the bucket; nil before the first look. truncated: there are more.
@@ -81,9 +80,9 @@ func New(c Config) (*Archive, error) {
 		return nil, errors.New("archived: Config.Bucket and Config.Namespaces are required")
 	}
 	return &Archive{
-		cfg: c, now: time.Now, indexes: newObjects(mostIndexBytes), pieces: newObjects(mostPieceBytes),
-		decoding: make(chan struct{}, mostDecoding), streaming: shares.New(mostStreaming, mostOfReader, mostWaiting), patience: turn,
-		found: newRecent(mostRecent), expected: map[string]bool{},
+		cfg: c, now: time.Now, indexes: newObjects(mostIndexBytes, indexShare), pieces: newObjects(mostPieceBytes, mostPieceBytes),
+		decoding: shares.New(mostDecoding, mostOfReader, mostWaiting), streaming: shares.New(mostStreaming, mostOfReader, mostWaiting),
+		patience: turn, found: newRecent(mostRecent), expected: map[string]bool{},
 	}, nil
 }
 

@@ -65,7 +65,7 @@ func (c *content) open() error {
 	number := int(c.offset / form.PieceSize)
 	piece := c.pieces[number]
 	key := c.place.PieceKey(number, piece.Sum)
-	object, release, err := c.archive.pieces.get(c.ctx, key, piece.Length, func(ctx context.Context) ([]byte, error) {
+	object, release, err := c.archive.pieces.get(c.ctx, c.of, key, piece.Length, func(ctx context.Context) ([]byte, error) {
 		object, err := readAll(ctx, c.archive.cfg.Bucket, key, piece.Length)
 		if err == nil && form.SumOf(object) != piece.Sum {
 			err = fmt.Errorf("%w: its checksum is another one", errPiece)
@@ -75,13 +75,13 @@ func (c *content) open() error {
 	if err != nil {
 		return fmt.Errorf("read piece %d of the archive: %w", number, err)
 	}
+	c.release = release
 	begin := int64(number) * form.PieceSize
 	c.end = begin + form.PieceLength(c.head.Size, number)
 	c.from, err = form.Open(bytes.NewReader(object))
 	if err == nil {
 		_, err = io.CopyN(io.Discard, c.from, c.offset-begin)
 	}
-	c.release = release
 	if err != nil {
 		c.close()
 		return fmt.Errorf("%w: %w", errPiece, err)

@@ -132,7 +132,11 @@ func (c *call) files() error {
 	if err != nil {
 		return err
 	}
-	x, release, err := c.archive.open(c.r.Context(), c.volume)
+	of, err := c.reader()
+	if err != nil {
+		return err
+	}
+	x, release, err := c.archive.open(c.r.Context(), of, c.volume)
 	if err != nil {
 		return err
 	}
@@ -161,12 +165,16 @@ func (c *call) bytes() error {
 	if err != nil {
 		return err
 	}
-	end, err := c.turn()
+	of, err := c.reader()
+	if err != nil {
+		return err
+	}
+	end, err := c.archive.turn(c.r.Context(), c.archive.streaming, of, "read from the archive")
 	if err != nil {
 		return err
 	}
 	defer end()
-	x, release, err := c.archive.open(c.r.Context(), c.volume)
+	x, release, err := c.archive.open(c.r.Context(), of, c.volume)
 	if err != nil {
 		return err
 	}
@@ -177,23 +185,14 @@ func (c *call) bytes() error {
 	return c.file(x, path, q)
 }
 
-// turn waits until a request for bytes may begin. The gateway says whose it is.
-func (c *call) turn() (end func(), err error) {
+// reader returns the party whose share a request takes. The gateway says who asks.
+func (c *call) reader() (of string, err error) {
 	user, err := url.QueryUnescape(c.r.Header.Get(api.HeaderUser))
 	if err != nil {
-		return nil, api.NewError(api.BadRequest, "the header %s: %s", api.HeaderUser, err)
+		return "", api.NewError(api.BadRequest, "the header %s: %s", api.HeaderUser, err)
 	}
-	of, _ := shares.Reader(user)
-	waiting, cancel := context.WithTimeout(c.r.Context(), c.archive.patience)
-	defer cancel()
-	if end, err = c.archive.streaming.Wait(waiting, of); err == nil {
-		return end, nil
-	}
-	all, own := c.archive.streaming.Taken(of)
-	e := api.NewError(api.TooManyRequests,
-		"%d requests read from the archive, %d of them yours, which is the most at present; try again when one has ended", all, own)
-	e.RetryAfter = time.Second
-	return nil, e
+	of, _ = shares.Reader(user)
+	return of, nil
 }
 
 // openFile is a file of the archive as a part is asked of it.

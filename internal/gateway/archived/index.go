@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/katbox/katbox/internal/gateway/bucket"
 	"github.com/katbox/katbox/internal/lib/paths"
+	"github.com/katbox/katbox/internal/lib/shares"
 	"github.com/katbox/katbox/internal/model/api"
 	form "github.com/katbox/katbox/internal/model/archived"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -16,7 +18,7 @@ import (
 
 const (
 	// mostDecoding bounds how many indexes are read at once, and mostStreaming how many requests for bytes run, each of which may read
-	// one. Each takes some 4 MiB beside the index and the pieces themselves. mostOfReader bounds those of one reader, who may
+	// one. Each takes some 4 MiB beside the index and the pieces themselves. mostOfReader bounds those of one reader in either, who may
 	// take their time, and mostWaiting those that wait for their turn.
 	mostDecoding  = 8
 	mostStreaming = 12
@@ -27,15 +29,17 @@ const (
 // index is the index of one volume, as long as a request needs it.
 type index struct {
 	archive *Archive
-	place   form.Place
-	object  []byte
-	head    form.Head
+	// of is the reader whose share the request takes.
+	of     string
+	place  form.Place
+	object []byte
+	head   form.Head
 	// pieces are those of the tar.
 	pieces []form.Piece
 }
 
-// open reads the index of a volume. The caller calls release.
-func (a *Archive) open(ctx context.Context, v api.Volume) (x *index, release func(), err error) {
+// open reads the index of a volume for a reader. The caller calls release.
+func (a *Archive) open(ctx context.Context, of string, v api.Volume) (x *index, release func(), err error) {
 	cluster, shown, err := form.ParseIndexKey(v.Archived)
 	if err == nil {
 		err = a.ours(cluster)
@@ -52,21 +56,48 @@ func (a *Archive) open(ctx context.Context, v api.Volume) (x *index, release fun
 	case there.Size > form.MaxIndex:
 		return nil, nil, fmt.Errorf("%w: the index has %d bytes", form.ErrTooLarge, there.Size)
 	}
-	object, release, err := a.indexes.get(ctx, v.Archived, there.Size, func(ctx context.Context) ([]byte, error) {
+	object, release, err := a.indexes.get(ctx, of, v.Archived, there.Size, func(ctx context.Context) ([]byte, error) {
 		return readAll(ctx, a.cfg.Bucket, v.Archived, there.Size)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	x = &index{archive: a, object: object, place: form.Place{
+	read := false
+	defer func() {
+		if !read {
+			release()
+		}
+	}()
+	x = &index{archive: a, of: of, object: object, place: form.Place{
 		Cluster: cluster, NamespaceUID: shown.Owner.NamespaceUID,
 		Place: volume.Place{Pod: volume.PodUID(shown.PodUID), ID: volume.ID(shown.ID)},
 	}}
 	if err := x.each(ctx, nil); err != nil {
-		release()
 		return nil, nil, err
 	}
+	read = true
 	return x, release, nil
+}
+
+// turn waits until a reader may do something more. The error says that it would take too long.
+func (a *Archive) turn(ctx context.Context, s *shares.Shares, of, what string) (end func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, a.patience)
+	defer cancel()
+	if end, err = s.Wait(waiting, of); err == nil {
+		return end, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	all, own := s.Taken(of)
+	return nil, soon("%d requests %s, %d of them yours, which is the most at present; try again when one has ended", all, what, own)
+}
+
+// soon is the answer to a request for which there is no room just now.
+func soon(format string, values ...any) error {
+	e := api.NewError(api.TooManyRequests, format, values...)
+	e.RetryAfter = time.Second
+	return e
 }
 
 // errStop ends a reading of entries.
@@ -75,12 +106,11 @@ var errStop = errors.New("that is all")
 // each calls fn with all entries of the tar, in its order, until it returns an error, which each returns unless it is errStop.
 // Without fn it reads the head and the pieces alone.
 func (x *index) each(ctx context.Context, fn func(*form.Entry) error) error {
-	select {
-	case x.archive.decoding <- struct{}{}:
-		defer func() { <-x.archive.decoding }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	end, err := x.archive.turn(ctx, x.archive.decoding, x.of, "read indexes of the archive")
+	if err != nil {
+		return err
 	}
+	defer end()
 	return x.entries(ctx, fn)
 }
 

@@ -304,7 +304,7 @@ func TestHostileIndexes(t *testing.T) {
 		"empty": {}, "garbage": random(1000), "cut": good[:len(good)-5], "more": append(append([]byte{}, good...), good...), "a bomb": bomb,
 		"no head": compressor.Compress(nil, []byte(lines)),
 	} {
-		s.indexes = newObjects(mostIndexBytes)
+		s.indexes = newObjects(mostIndexBytes, indexShare)
 		s.store.Put(v.Archived, content)
 		_, files := s.Client(v).Files(t.Context(), v.ID, api.FilesQuery{})
 		_, tar := readTar(t, s.Client(v), v, api.BytesQuery{})

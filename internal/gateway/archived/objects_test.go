@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // TestMemoryIsBounded: what is kept and used together has a bound, and who has to wait for it goes on.
 func TestMemoryIsBounded(t *testing.T) {
-	o := newObjects(10)
+	o := newObjects(10, 10)
 	get := func(key string, size int64) func() {
 		t.Helper()
-		content, release, err := o.get(t.Context(), key, size, func(context.Context) ([]byte, error) { return make([]byte, size), nil })
+		content, release, err := o.get(t.Context(), "anna", key, size, func(context.Context) ([]byte, error) { return make([]byte, size), nil })
 		if err != nil || int64(len(content)) != size {
 			t.Fatal(err)
 		}
@@ -33,7 +37,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d objects", o.taken, len(o.kept))
 	}
 	// One that cannot be read is not kept.
-	_, _, err := o.get(t.Context(), "d", 4, func(context.Context) ([]byte, error) { return nil, io.ErrUnexpectedEOF })
+	_, _, err := o.get(t.Context(), "anna", "d", 4, func(context.Context) ([]byte, error) { return nil, io.ErrUnexpectedEOF })
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
@@ -42,5 +46,93 @@ func TestMemoryIsBounded(t *testing.T) {
 	get("e", 10)()
 	if o.taken != 10 || len(o.kept) != 1 || o.idle.Len() != 1 {
 		t.Errorf("%d bytes of %d objects", o.taken, len(o.kept))
+	}
+}
+
+// TestOneReaderLeavesMemory: however much one reader reads, and whatever is large, the others have room.
+func TestOneReaderLeavesMemory(t *testing.T) {
+	o := newObjects(mostIndexBytes, indexShare)
+	o.patience = time.Millisecond // nothing is released meanwhile
+	content := func(context.Context) ([]byte, error) { return []byte("x"), nil }
+	get := func(of, key string, size int64) error {
+		_, _, err := o.get(t.Context(), of, key, size, content)
+		return err
+	}
+	must(t, get("mallory", "the longest", mostIndexBytes-indexShare))
+	for _, key := range []string{"one more", "the longest"} {
+		if err := get("mallory", key, 1); code(err) != http.StatusTooManyRequests {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	must(t, get("anna", "hers", indexShare/2))
+	must(t, get("anna", "hers, too", indexShare/2))
+	if err := get("anna", "a third one", 1); code(err) != http.StatusTooManyRequests {
+		t.Error(err)
+	}
+	must(t, get("bert", "the longest", mostIndexBytes-indexShare)) // it is there
+}
+
+// TestShareOfStreams: who reads a volume without an end, and one more, is refused, and others are not.
+func TestShareOfStreams(t *testing.T) {
+	s := newStage(t)
+	dir := t.TempDir()
+	write(t, dir, "large", string(random(1<<20)))
+	first, second := s.archive(dir, shown(alpha, 1)), s.archive(dir, shown(alpha, 2))
+	size := int64(len(s.store.Get(first.Archived)))
+	s.indexes = newObjects(2*size+100, size)
+	s.indexes.patience = time.Millisecond
+	begin := func(user string, v api.Volume) error {
+		stream, err := s.Client(v).OnBehalf(user, "").Bytes(t.Context(), v.ID, api.BytesQuery{Path: "large"})
+		if err == nil {
+			t.Cleanup(func() { stream.Close() })
+		}
+		return err
+	}
+	must(t, begin("mallory", first))
+	if err := begin("mallory", second); code(err) != http.StatusTooManyRequests {
+		t.Error(err)
+	}
+	must(t, begin("alice", second))
+	if _, err := s.Client(first).OnBehalf("bob", "").Files(t.Context(), first.ID, api.FilesQuery{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPanicWhileItIsRead: who waits for what another request reads goes on when that fails by a bug, and reads it.
+func TestPanicWhileItIsRead(t *testing.T) {
+	o := newObjects(10, 10)
+	reads, fails := make(chan struct{}), make(chan struct{})
+	recovered := make(chan any)
+	go func() {
+		defer func() { recovered <- recover() }()
+		_, _, _ = o.get(t.Context(), "anna", "a", 10, func(context.Context) ([]byte, error) {
+			close(reads)
+			<-fails
+			panic("a bug")
+		})
+	}()
+	<-reads
+	got := make(chan error)
+	go func() {
+		_, release, err := o.get(t.Context(), "bert", "a", 10, func(context.Context) ([]byte, error) { return []byte("content"), nil })
+		if err == nil {
+			release()
+		}
+		got <- err
+	}()
+	for waits := false; !waits; {
+		o.mu.Lock()
+		waits = o.kept["a"].users == 2
+		o.mu.Unlock()
+	}
+	close(fails)
+	if r := <-recovered; r != "a bug" {
+		t.Errorf("recovered %v", r)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	if o.taken != 10 || len(o.used) != 0 || o.idle.Len() != 1 {
+		t.Errorf("%d bytes, %d readers, %d idle", o.taken, len(o.used), o.idle.Len())
 	}
 }

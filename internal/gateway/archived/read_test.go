@@ -286,7 +286,7 @@ func TestWrongPieces(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"another one": bomb, "a bit": flipped, "shorter": good[:len(good)-1], "longer": append(bytes.Clone(good), 0), "empty": {},
 	} {
-		s.pieces = newObjects(mostPieceBytes)
+		s.pieces = newObjects(mostPieceBytes, mostPieceBytes)
 		s.store.Put(pieces[0], content)
 		if _, err := s.Client(v).Bytes(t.Context(), v.ID, api.BytesQuery{Path: "secret"}); code(err) != http.StatusInternalServerError {
 			t.Errorf("%s: %v", name, err)
@@ -295,7 +295,7 @@ func TestWrongPieces(t *testing.T) {
 			t.Errorf("%s, as a tar: %d bytes, %v", name, len(tar), err)
 		}
 	}
-	s.pieces = newObjects(mostPieceBytes)
+	s.pieces = newObjects(mostPieceBytes, mostPieceBytes)
 	s.store.Remove(pieces[0])
 	if _, err := s.Client(v).Bytes(t.Context(), v.ID, api.BytesQuery{Path: "secret"}); code(err) != http.StatusInternalServerError ||
 		!strings.Contains(err.Error(), "not complete") {
