@@ -6,11 +6,20 @@ import (
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
-// NextToArchive asks what waits to be archived. Front -> supervisor.
+// NextToArchive asks what waits to be archived, from a place in the list of that on, which is zero for its beginning. The answer looks
+// at some volumes alone, so that no call waits for it; [WaitingPart.Next] says where to go on. Front -> supervisor.
 type NextToArchive struct {
 	// Not are volumes that do not count, Later those that count, and are not next.
-	Not, Later map[volume.ID]struct{}
-	Reply[volume.Waiting]
+	Not, Later *volume.IDs
+	From       volume.Key
+	Reply[WaitingPart]
+}
+
+// WaitingPart is what waits in a part of the list.
+type WaitingPart struct {
+	volume.Waiting
+	// Next is where the next part begins; zero at the end.
+	Next volume.Key
 }
 
 // ArchivedVolume says that the archive has a copy of a retained volume until then, as it was read by the lease that was the

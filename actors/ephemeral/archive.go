@@ -11,10 +11,24 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
+// archiveSlice is how many of the volumes that wait one question looks at, which takes less than a millisecond: calls wait for the
+// supervisor.
+const archiveSlice = 1000
+
 // ToArchive returns which retained volume is archived next, and what waits for that. The volumes of not do not count; those of
-// later count, and are not next. The caller does not change either any more.
-func (n *Node) ToArchive(ctx context.Context, not, later map[volume.ID]struct{}) (volume.Waiting, error) {
-	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.NextToArchive{Not: not, Later: later})
+// later count, and are not next. The caller does not change either any more. Volumes that come or go meanwhile may be missed: for
+// those that come Config.ToArchive is called.
+func (n *Node) ToArchive(ctx context.Context, not, later map[volume.ID]struct{}) (w volume.Waiting, err error) {
+	without, behind, from := volume.NewIDs(not), volume.NewIDs(later), volume.Key{}
+	for {
+		part, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.NextToArchive{Not: without, Later: behind, From: from})
+		if err != nil {
+			return volume.Waiting{}, err
+		}
+		if w, from = w.With(part.Waiting), part.Next; from.IsZero() {
+			return w, nil
+		}
+	}
 }
 
 // ReadToArchive is [Node.Read] for the archive. Once it has a copy of what was read, archived records until when; it returns
@@ -40,7 +54,8 @@ func (v *volumes) tellToArchive() {
 
 func (v *volumes) nextToArchive(m *messages.NextToArchive) {
 	v.tell()
-	m.Send(v.index.ToArchive(time.Now(), m.Not, m.Later), nil)
+	w, next := v.index.ToArchive(time.Now(), m.Not, m.Later, m.From, archiveSlice)
+	m.Send(messages.WaitingPart{Waiting: w, Next: next}, nil)
 }
 
 // archived refuses what was not read to its end.

@@ -6,8 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/node/files"
+	"github.com/katbox/katbox/messages"
 )
 
 // archiveTerms are those of a pod of whose volume the archive gets a copy if it fails.
@@ -188,5 +190,29 @@ func TestArchivedIsNotWhatIsThereNow(t *testing.T) {
 		h.unpublish()
 		synctest.Wait()
 		h.wantToArchive("archived, and used again", testID)
+	})
+}
+
+// TestManyWaitToBeArchived: of many that wait a turn of the supervisor looks at a few, and the answer is about all.
+func TestManyWaitToBeArchived(t *testing.T) {
+	withArchive(t, func(t *testing.T, h *testNode, _ *int) {
+		h.stop()
+		const many = 2*archiveSlice + 5
+		for i := range many {
+			r := volume.Record{ID: numbered(i), Pod: numberedPod(i), Namespace: "ci", PodName: "job", Terms: archiveTerms, Owner: sealed()}
+			if i%2 == 1 {
+				r.Outcome = volume.Failed
+			}
+			h.records.put(r.Retain(time.Now().Add(-time.Duration(i)*time.Second), testLifespan))
+		}
+		h.start()
+		w, err := h.node.ToArchive(t.Context(), nil, map[volume.ID]struct{}{numbered(1): {}})
+		if err != nil || w.Volumes != many || w.Next != numbered(3) {
+			t.Errorf("%+v, %v", w, err)
+		}
+		part, err := actors.Ask(t.Context(), h.node.Root, h.node.Supervisor(), &messages.NextToArchive{})
+		if err != nil || part.Volumes != archiveSlice || part.Next.IsZero() {
+			t.Errorf("%+v, %v", part, err)
+		}
 	})
 }

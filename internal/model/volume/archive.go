@@ -89,13 +89,32 @@ func (r Record) InArchive(until time.Time) Record {
 
 // Waiting is what waits to be archived on a node.
 type Waiting struct {
-	// Next is the volume that is archived next; empty if none can be now. Later is after how long one can be; zero if there is
-	// none that waits for its time.
+	// Next is the volume that is archived next, and Rank its [Record.ArchiveRank]; empty if none can be now. Later is after how long
+	// one can be; zero if there is none that waits for its time.
 	Next  ID
+	Rank  int
 	Later time.Duration
 	// Volumes is how many there are, Bytes what they take as far as that is known. Oldest and Newest are when they were
 	// retained; both are zero without volumes.
 	Volumes        int
 	Bytes          int64
 	Oldest, Newest time.Time
+}
+
+// With returns what waits here and among older volumes.
+func (w Waiting) With(older Waiting) Waiting {
+	if older.Next != "" && (w.Next == "" || older.Rank < w.Rank) {
+		w.Next, w.Rank = older.Next, older.Rank
+	}
+	if w.Later == 0 || older.Later > 0 && older.Later < w.Later {
+		w.Later = older.Later
+	}
+	if older.Volumes == 0 {
+		return w
+	}
+	if w.Volumes == 0 {
+		w.Newest = older.Newest
+	}
+	w.Volumes, w.Bytes, w.Oldest = w.Volumes+older.Volumes, w.Bytes+older.Bytes, older.Oldest
+	return w
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// lookRest is how much longer than a look took the next one waits: each goes through all that waits, in the turn of the
+	// lookRest is how much longer than a look took the next one waits: each goes through all that waits, in turns of the
 	// owner of all volumes. longestRest bounds that.
 	lookRest    = 20
 	longestRest = 5 * time.Second

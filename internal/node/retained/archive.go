@@ -6,11 +6,9 @@ import (
 	"github.com/katbox/katbox/internal/model/volume"
 )
 
-// toArchive are the listed volumes that are to be archived. They are few: the archive takes them one after the other. The zero
-// toArchive is empty and ready to use.
+// toArchive are the listed volumes that are to be archived, by the order of lists. The zero toArchive is empty and ready to use.
 type toArchive struct {
-	entries []*entry
-	places  map[*entry]int
+	sorted
 	// changes is another number when one has joined, or has changed.
 	changes uint64
 }
@@ -20,28 +18,15 @@ func (t *toArchive) join(e *entry) {
 	if e.rare == nil || e.rare.archive == nil {
 		return
 	}
-	if t.places == nil {
-		t.places = map[*entry]int{}
-	}
-	t.places[e] = len(t.entries)
-	t.entries = append(t.entries, e)
+	t.insert(t.find(e), e)
 	t.changes++
 }
 
 func (t *toArchive) part(e *entry) {
-	at, there := t.places[e]
-	if !there {
+	if e.rare == nil || e.rare.archive == nil {
 		return
 	}
-	last := len(t.entries) - 1
-	t.entries[at] = t.entries[last]
-	t.places[t.entries[at]] = at
-	t.entries[last] = nil
-	t.entries = t.entries[:last]
-	delete(t.places, e)
-	if last == 0 {
-		t.entries, t.places = nil, nil // there may have been many
-	}
+	t.remove(t.find(e))
 }
 
 // archiving is what the index keeps of a volume that is to be archived.
@@ -60,77 +45,57 @@ func archivingOf(r *volume.Record) *archiving {
 	return &archiving{seal: r.Owner.Seal, rank: r.ArchiveRank(), after: r.ArchiveAfter()}
 }
 
-// ToArchive returns what waits to be archived at the given time, without the volumes of not; those of later are not next.
-// Failures are, and among equals the newest.
-func (x *Index) ToArchive(now time.Time, not, later map[volume.ID]struct{}) volume.Waiting {
-	var (
-		w              volume.Waiting
-		next           *entry
-		oldest, newest *entry
-		at             = x.clock.since(now)
-	)
-	out, behind := setOf(not), setOf(later)
-	for _, e := range x.toArchive.entries {
-		if out.has(e) {
-			continue
-		}
-		w.Volumes++
-		w.Bytes += e.size().Bytes
-		if oldest == nil || before(e, oldest) {
-			oldest = e
-		}
-		if newest == nil || before(newest, e) {
-			newest = e
-		}
-		switch wait := time.Duration(after(e.since, e.rare.archive.after) - at); {
-		case behind.has(e):
-		case wait > 0:
-			if w.Later == 0 || wait < w.Later {
-				w.Later = wait
+// ToArchive returns what of the volumes from a place on waits to be archived at the given time, the newest first, without the volumes
+// of not; those of later are not next. It looks at no more than atMost volumes, which is taken to be at least 1. next is the place from
+// which on to go on; it is the zero Key at the end. What the parts say is put together by [volume.Waiting.With].
+func (x *Index) ToArchive(now time.Time, not, later *volume.IDs, from volume.Key, atMost int) (w volume.Waiting, next volume.Key) {
+	at := x.clock.since(now)
+	place := x.toArchive.end()
+	if !from.IsZero() {
+		place = x.toArchive.search(func(e *entry) bool { return x.isBefore(e, from) })
+	}
+	var first, last, looked *entry
+	e := x.toArchive.before(&place)
+	for ; e != nil && atMost > 0; atMost-- {
+		looked = e
+		if !e.isIn(not) {
+			if w.Volumes++; last == nil {
+				last = e
 			}
-		case next == nil || e.archivedBefore(next):
-			next = e
+			w.Bytes += e.size().Bytes
+			first = e
+			x.mayBeNext(&w, e, later, at)
 		}
+		e = x.toArchive.before(&place)
 	}
-	if oldest != nil {
-		w.Oldest, w.Newest = x.wall(oldest), x.wall(newest)
+	if first != nil {
+		w.Oldest, w.Newest = x.wall(first), x.wall(last)
 	}
-	if next != nil {
-		w.Next = next.volumeID()
+	if e != nil {
+		next = x.key(looked)
 	}
-	return w
+	return w, next
 }
 
-// set is a set of volumes in which an entry is found without its ID in words, which it has to make. Most are kubelets'.
-type set struct {
-	digits map[[idBytes]byte]struct{}
-	texts  map[volume.ID]struct{}
-}
-
-func setOf(ids map[volume.ID]struct{}) (s set) {
-	for id := range ids {
-		digits, ok := digitsOf(id)
-		switch {
-		case !ok:
-			s.texts = ids // those of kubelets do no harm in it
-		case s.digits == nil:
-			s.digits = make(map[[idBytes]byte]struct{}, len(ids))
-			fallthrough
-		default:
-			s.digits[digits] = struct{}{}
+// mayBeNext compares an entry with what is next. Failures are, and among equals the newest, which was looked at before.
+func (x *Index) mayBeNext(w *volume.Waiting, e *entry, later *volume.IDs, at int64) {
+	a := e.rare.archive
+	switch wait := time.Duration(after(e.since, a.after) - at); {
+	case wait > 0 && !e.isIn(later):
+		if w.Later == 0 || wait < w.Later {
+			w.Later = wait
 		}
+	case wait <= 0 && (w.Next == "" || a.rank < w.Rank) && !e.isIn(later):
+		w.Next, w.Rank = e.volumeID(), a.rank
 	}
-	return s
 }
 
-func (s *set) has(e *entry) bool {
-	var there bool
+// isIn reports whether a volume is in a set. Most have no ID in words, which it does not make.
+func (e *entry) isIn(set *volume.IDs) bool {
 	if e.rare != nil && e.rare.named {
-		_, there = s.texts[e.rare.id]
-	} else {
-		_, there = s.digits[e.id]
+		return set.Has(e.rare.id)
 	}
-	return there
+	return set.HasDigits(e.id)
 }
 
 // EndCopies lets volumes whose copies in the archive have ended by now go no earlier than those without. It goes through all
@@ -175,10 +140,3 @@ func (f fate) at(hour int64) fate {
 
 // ArchiveChanges returns another number than before if a volume that is to be archived has joined the lists, or has changed.
 func (x *Index) ArchiveChanges() uint64 { return x.toArchive.changes }
-
-func (e *entry) archivedBefore(other *entry) bool {
-	if a, b := e.rare.archive.rank, other.rare.archive.rank; a != b {
-		return a < b
-	}
-	return before(other, e)
-}

@@ -19,6 +19,25 @@ func toBeArchived(id string, after time.Duration, o volume.Outcome, when volume.
 	return r
 }
 
+// whatWaits is what waits, put together from parts that differ in their length.
+func whatWaits(x *Index, now time.Time, not, later map[volume.ID]struct{}) (w volume.Waiting) {
+	without, behind := volume.NewIDs(not), volume.NewIDs(later)
+	whole, next := x.ToArchive(now, without, behind, volume.Key{}, 1_000_000)
+	if !next.IsZero() {
+		panic("there is more than all")
+	}
+	for atMost := 1; ; atMost++ {
+		part, then := x.ToArchive(now, without, behind, next, atMost)
+		if w, next = w.With(part), then; next.IsZero() {
+			break
+		}
+	}
+	if w != whole {
+		panic(fmt.Sprintf("%+v in parts, and %+v as a whole", w, whole))
+	}
+	return w
+}
+
 // TestArchiveOrder: failures first, and of equals the newest; a volume whose outcome decides waits a little for it.
 func TestArchiveOrder(t *testing.T) {
 	const never, onFailure, always = volume.ArchiveNever, volume.ArchiveOnFailure, volume.ArchiveAlways
@@ -44,12 +63,12 @@ func TestArchiveOrder(t *testing.T) {
 		x.Put(r)
 	}
 	now, not, got := epoch.Add(9*time.Minute+30*time.Second), map[volume.ID]struct{}{}, []volume.ID(nil)
-	w := x.ToArchive(now, nil, nil)
+	w := whatWaits(x, now, nil, nil)
 	if w.Volumes != 6 || !w.Oldest.Equal(epoch) || !w.Newest.Equal(epoch.Add(9*time.Minute)) || w.Later != 30*time.Second {
 		t.Errorf("%+v", w)
 	}
 	for {
-		w := x.ToArchive(now, nil, not)
+		w := whatWaits(x, now, nil, not)
 		if w.Next == "" && w.Later > 0 {
 			now = now.Add(w.Later)
 			continue
@@ -60,10 +79,10 @@ func TestArchiveOrder(t *testing.T) {
 		got = append(got, w.Next)
 		not[w.Next] = struct{}{}
 	}
-	if w := x.ToArchive(now, nil, not); w.Volumes != 6 {
+	if w := whatWaits(x, now, nil, not); w.Volumes != 6 {
 		t.Errorf("%+v, and all count that are tried again later", w)
 	}
-	if w := x.ToArchive(now, not, nil); w.Volumes != 0 || w.Next != "" {
+	if w := whatWaits(x, now, not, nil); w.Volumes != 0 || w.Next != "" {
 		t.Errorf("%+v, want nothing", w)
 	}
 	if want := []volume.ID{
@@ -112,7 +131,7 @@ func TestToArchiveAgainstAll(t *testing.T) {
 					}
 				}
 			}
-			w := x.ToArchive(now, nil, nil)
+			w := whatWaits(x, now, nil, nil)
 			if w.Volumes != waiting || (w.Next != "") != (len(want) > 0) {
 				t.Fatalf("seed %d: %+v, want %d of which %d may be next", seed, w, waiting, len(want))
 			}
@@ -188,15 +207,46 @@ func TestToArchiveMakesNoTexts(t *testing.T) {
 		}
 	}
 	out["named"] = struct{}{}
-	if w := x.ToArchive(epoch.Add(time.Hour), out, nil); w.Volumes != 990 {
+	if w := whatWaits(x, epoch.Add(time.Hour), out, nil); w.Volumes != 990 {
 		t.Errorf("%d wait, want 990", w.Volumes)
 	}
-	if w := x.ToArchive(epoch.Add(time.Hour), nil, out); w.Volumes != 1000 {
+	if w := whatWaits(x, epoch.Add(time.Hour), nil, out); w.Volumes != 1000 {
 		t.Errorf("%d wait, want all", w.Volumes)
 	} else if _, left := out[w.Next]; left {
 		t.Errorf("%s is next, which is tried later", w.Next)
 	}
-	if made := testing.AllocsPerRun(10, func() { x.ToArchive(epoch.Add(time.Hour), out, out) }); made > 200 {
+	if made := testing.AllocsPerRun(10, func() { whatWaits(x, epoch.Add(time.Hour), out, out) }); made > 200 {
 		t.Errorf("%v allocations", made)
+	}
+}
+
+// TestToArchiveIsBounded: however many wait, and are left out, one part looks at a few of them, and all parts at all.
+func TestToArchiveIsBounded(t *testing.T) {
+	const many, slice = 100_000, 1000
+	x, out := &Index{}, map[volume.ID]struct{}{}
+	for i := range many {
+		outcome := volume.Succeeded
+		if i == 0 {
+			outcome = volume.Failed // the oldest one, which is found in the last part
+		}
+		r := toBeArchived(string(volume.KubeletID("p", fmt.Sprint(i))), time.Duration(i)*time.Millisecond, outcome, volume.ArchiveAlways)
+		if x.Put(r); i%10 == 1 {
+			out[r.ID] = struct{}{}
+		}
+	}
+	first := volume.KubeletID("p", "0")
+	not, from := volume.NewIDs(out), volume.Key{}
+	var all volume.Waiting
+	for parts := 1; ; parts++ {
+		part, next := x.ToArchive(epoch.Add(time.Hour), not, nil, from, slice)
+		if part.Volumes != slice*9/10 {
+			t.Fatalf("part %d has %d volumes", parts, part.Volumes)
+		}
+		if all, from = all.With(part), next; from.IsZero() {
+			if parts != many/slice || all.Volumes != many*9/10 || all.Next != first || all.Rank != 0 || !all.Oldest.Equal(epoch) {
+				t.Errorf("%d parts: %+v", parts, all)
+			}
+			return
+		}
 	}
 }

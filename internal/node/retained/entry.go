@@ -132,7 +132,7 @@ func newEntry(id volume.ID, pod volume.PodUID) *entry {
 
 func (e *entry) setPlace(id volume.ID, pod volume.PodUID) {
 	var ofKubelet, isUUID bool
-	e.id, ofKubelet = digitsOf(id)
+	e.id, ofKubelet = id.Digits()
 	e.pod, isUUID = uuidOf(string(pod))
 	if !ofKubelet || !isUUID {
 		e.special().named, e.rare.id, e.rare.pod = true, id, pod
@@ -357,16 +357,6 @@ const (
 	idPrefix = "csi-"
 	idBytes  = 32
 )
-
-// digitsOf returns the bytes that the digits of a kubelet's ID stand for.
-func digitsOf(id volume.ID) (digits [idBytes]byte, ok bool) {
-	text, ok := strings.CutPrefix(string(id), idPrefix)
-	if !ok || len(text) != 2*idBytes || text != strings.ToLower(text) {
-		return digits, false
-	}
-	_, err := hex.Decode(digits[:], []byte(text))
-	return digits, err == nil
-}
 
 // uuidOf returns the bytes of a UUID as Kubernetes writes it, in lower case; zero for another text.
 func uuidOf(text string) (id uuid.UUID, ok bool) {

@@ -224,7 +224,7 @@ func (x *Index) Forget(id volume.ID) {
 	}
 	x.leave(e)
 	x.release(e)
-	if key, ok := digitsOf(id); ok {
+	if key, ok := id.Digits(); ok {
 		delete(x.digits, key)
 	} else {
 		delete(x.texts, id)
@@ -233,7 +233,7 @@ func (x *Index) Forget(id volume.ID) {
 }
 
 func (x *Index) find(id volume.ID) *entry {
-	if key, ok := digitsOf(id); ok {
+	if key, ok := id.Digits(); ok {
 		return x.digits[key]
 	}
 	return x.texts[id]
@@ -252,7 +252,7 @@ func (x *Index) add(id volume.ID, pod volume.PodUID) *entry {
 		x.tenants.limited, x.owners.limited = x.MaxRetained != nil, x.PerOwner != nil
 	}
 	e := newEntry(id, pod)
-	if key, ok := digitsOf(id); ok {
+	if key, ok := id.Digits(); ok {
 		x.digits[key] = e
 	} else {
 		x.texts[e.rare.id] = e

@@ -58,14 +58,6 @@ func (x *Index) unlist(e *entry) {
 	x.changes++
 }
 
-// find returns where an entry is, or where it is to be.
-func (l *list) find(e *entry) position {
-	if l.length > 0 && before(l.last(), e) {
-		return l.end() // most are inserted there
-	}
-	return l.search(func(other *entry) bool { return before(other, e) })
-}
-
 // Changes returns another number than before if a list has changed since, or the wall clock was stepped.
 func (x *Index) Changes() uint64 { return x.changes }
 

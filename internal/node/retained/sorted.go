@@ -33,6 +33,14 @@ func (l *sorted) search(less func(*entry) bool) position {
 	return position{b, sort.Search(len(l.blocks[b]), func(i int) bool { return !less(l.blocks[b][i]) })}
 }
 
+// find returns where an entry is, or where it is to be, in a list that is sorted by before.
+func (l *sorted) find(e *entry) position {
+	if l.length > 0 && before(l.last(), e) {
+		return l.end() // most are inserted there
+	}
+	return l.search(func(other *entry) bool { return before(other, e) })
+}
+
 func (l *sorted) end() position {
 	last := len(l.blocks) - 1
 	if last < 0 {
