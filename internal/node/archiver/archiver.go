@@ -50,6 +50,15 @@ type Archiver struct {
 	later   map[volume.ID]another
 	// failing is the reason that was logged last; empty once a volume was archived.
 	failing string
+	// cut ends the copy that runs, where it gives way to failures; else nil. gave is which one did last.
+	cut  func()
+	gave gave
+}
+
+// gave is how often in a row a volume has given way to failures.
+type gave struct {
+	id    volume.ID
+	times int
 }
 
 // another is another try of a volume.
@@ -170,6 +179,9 @@ func (a *Archiver) look(ctx context.Context) (volume.Waiting, error) {
 	}
 	a.waiting.Store(&w)
 	a.cfg.Metrics.ArchiveWaiting(w)
+	if w.Next != "" && w.Rank == 0 {
+		a.failureWaits()
+	}
 	return w, nil
 }
 
@@ -207,7 +219,7 @@ func (a *Archiver) run(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, errCutShort) {
-			continue // failures may wait
+			continue // failures wait, or may
 		}
 		if failures = a.ended(record, err, failures); failures == 0 {
 			continue

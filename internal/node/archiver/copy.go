@@ -26,7 +26,11 @@ const (
 var errNotNow = fmt.Errorf("%w: the daemon stops", volume.ErrNotRetained)
 
 // errCutShort: the copy of such a volume had begun.
-var errCutShort = fmt.Errorf("%w: the daemon stops, and failures go first", volume.ErrNotRetained)
+var errCutShort = fmt.Errorf("%w: failures go first", volume.ErrNotRetained)
+
+// mostGivenWay is how often in a row the copy of a volume gives way to failures. It reads the volume anew each time, and where jobs fail
+// all the time it has to end.
+const mostGivenWay = 3
 
 // copy archives a volume. It returns what is known of the volume, at least its ID.
 func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error) {
@@ -49,6 +53,7 @@ func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error
 	defer cancel(nil)
 	if r.ArchiveRank() > 0 {
 		defer context.AfterFunc(a.drain, func() { cancel(errCutShort) })()
+		defer a.givesWay(id, func() { cancel(errCutShort) })()
 	}
 	defer context.AfterFunc(reading.Lost, func() { cancel(context.Cause(reading.Lost)) })()
 	c, err := a.newCopying(ctx, cancel, reading)
@@ -72,6 +77,34 @@ func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error
 	a.cfg.Metrics.VolumeArchived(c.read)
 	a.cfg.Log.Info("archived a volume", logkeys.About(r, "bytes", c.read, "pieces", len(c.done), "until", until)...)
 	return r, nil
+}
+
+// givesWay lets the copy of a volume be cut when a failure waits, until end is called.
+func (a *Archiver) givesWay(id volume.ID, cut func()) (end func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.gave.id != id {
+		a.gave = gave{id: id}
+	}
+	if a.gave.times < mostGivenWay {
+		a.cut = cut
+	}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.cut = nil
+	}
+}
+
+// failureWaits cuts the copy that runs if it gives way.
+func (a *Archiver) failureWaits() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cut != nil {
+		a.cut()
+		a.cut = nil
+		a.gave.times++
+	}
 }
 
 // most is how large the tar of a volume may be.

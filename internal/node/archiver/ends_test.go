@@ -156,15 +156,60 @@ func TestStopCutsASuccessShort(t *testing.T) {
 	must(t, err)
 	<-uploading
 	failed := n.add(2, volume.Failed, map[string][]byte{"a": []byte("y")})
-	n.mu.Lock()
-	n.volumes[0], n.volumes[1] = n.volumes[1], n.volumes[0] // failures are next
-	n.mu.Unlock()
 	a.Stop(context.Background())
 	n.wantNotArchived(success)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.isNoted(failed)() || len(n.lines) != 1 {
 		t.Errorf("archived are %v, the log is %q", n.noted, n.lines)
+	}
+}
+
+// TestFailureGoesFirst: the copy of a success gives way to a volume that has failed meanwhile, sends no piece twice when it goes on, and
+// ends though there are always more failures.
+func TestFailureGoesFirst(t *testing.T) {
+	n := newNode(t)
+	success := n.add(1, volume.Succeeded, someFiles(7))
+	puts, uploading := map[string]int{}, make(chan struct{})
+	n.pace.upload = time.Hour
+	failures := 0
+	n.fault = func(_ http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, string(success.description.Record.Pod)) {
+			return false
+		}
+		n.mu.Lock()
+		puts[r.URL.Path]++
+		hangs := len(puts) == 2 && failures < mostGivenWay // the second of two pieces is on its way
+		n.mu.Unlock()
+		if hangs {
+			_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the archiver has gone
+			uploading <- struct{}{}
+			<-r.Context().Done()
+		}
+		return hangs
+	}
+	a := n.start()
+	for i := range mostGivenWay {
+		<-uploading
+		failed := n.add(2+i, volume.Failed, map[string][]byte{"a": []byte("x")})
+		a.Wake()
+		n.until("the failure is archived", n.isNoted(failed))
+		n.wantNotArchived(success)
+		n.mu.Lock()
+		failures++
+		n.mu.Unlock()
+	}
+	n.until("the success is archived", n.isNoted(success))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	again := 0
+	for path, times := range puts {
+		if again += times - 1; strings.HasSuffix(path, "/index") && times > 1 {
+			t.Errorf("%d uploads of the index", times)
+		}
+	}
+	if again > mostGivenWay || len(n.lines) != 1+mostGivenWay {
+		t.Errorf("%v, the log is %q", puts, n.lines)
 	}
 }
 

@@ -51,7 +51,7 @@ type node struct {
 	lines []string
 
 	mu sync.Mutex
-	// volumes are in the order in which they are archived; those in noted were.
+	// volumes of one rank are in the order in which they are archived; those in noted were.
 	volumes []*fakeVolume
 	noted   map[volume.ID]time.Time
 	objects map[string][]byte
@@ -169,8 +169,9 @@ func (n *node) ToArchive(_ context.Context, not, later map[volume.ID]struct{}) (
 			continue
 		}
 		w.Volumes++
-		if _, waits := later[id]; !waits && w.Next == "" {
-			w.Next = id
+		rank := v.description.Record.ArchiveRank()
+		if _, waits := later[id]; !waits && (w.Next == "" || rank < w.Rank) {
+			w.Next, w.Rank = id, rank
 		}
 	}
 	return w, nil
