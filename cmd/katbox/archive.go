@@ -88,6 +88,13 @@ func (i *instance) reportArchive(_ context.Context, w io.Writer) error {
 	if waiting.Volumes > 0 {
 		fmt.Fprintf(w, "bytes     %d wait\noldest    retained %s\n", waiting.Bytes, duration.When(waiting.Oldest))
 	}
+	unanswered, denied := a.Unconfirmed()
+	if unanswered > 0 {
+		fmt.Fprintf(w, "left out  %d, since no gateway has said whose they are\n", unanswered)
+	}
+	if denied > 0 {
+		fmt.Fprintf(w, "left out  %d, since the API server knew no such pod\n", denied)
+	}
 	if reason := a.Failing(); reason != "" {
 		fmt.Fprintf(w, "failing   %s\n", reason)
 	}

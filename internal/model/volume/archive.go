@@ -46,11 +46,13 @@ const endWait = 10 * time.Second
 // Archived reports whether the archive had a copy when that was last known.
 func (r *Record) Archived() bool { return !r.ArchivedUntil.IsZero() }
 
-// ToArchive reports whether a volume is to be archived once it is retained, by what is known of it. One that a person has
-// released is not wanted any more.
-func (r *Record) ToArchive() bool {
-	return r.Terms.Archive.wants(r.Outcome) && r.Owner.Verdict == Confirmed && !r.Archived() && r.Attach == (Place{}) &&
-		r.Hold.Kind != Released
+// ToArchive reports whether a volume is to be archived once it is retained, by what is known of it.
+func (r *Record) ToArchive() bool { return r.WantsArchive() && r.Owner.Verdict == Confirmed }
+
+// WantsArchive reports whether a volume is to be archived, if only a gateway confirms whose it is. One that a person has released is
+// not wanted any more.
+func (r *Record) WantsArchive() bool {
+	return r.Terms.Archive.wants(r.Outcome) && !r.Archived() && r.Attach == (Place{}) && r.Hold.Kind != Released
 }
 
 func (a Archive) wants(o Outcome) bool {
@@ -99,10 +101,14 @@ type Waiting struct {
 	Volumes        int
 	Bytes          int64
 	Oldest, Newest time.Time
+	// Unanswered and Denied are how many others are not archived because no gateway has said whose they are, or because the API server
+	// knew no such pod.
+	Unanswered, Denied int
 }
 
 // With returns what waits here and among older volumes.
 func (w Waiting) With(older Waiting) Waiting {
+	w.Unanswered, w.Denied = w.Unanswered+older.Unanswered, w.Denied+older.Denied
 	if older.Next != "" && (w.Next == "" || older.Rank < w.Rank) {
 		w.Next, w.Rank = older.Next, older.Rank
 	}

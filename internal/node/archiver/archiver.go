@@ -119,6 +119,13 @@ func (a *Archiver) Waiting() api.ArchiveWaiting {
 	return api.ArchiveWaiting{Volumes: w.Volumes, Bytes: w.Bytes, Oldest: w.Oldest, Newest: w.Newest}
 }
 
+// Unconfirmed is how many volumes were not to be archived, when that was last looked at, because no gateway has said whose they are, or
+// because the API server knew no such pod. It never blocks.
+func (a *Archiver) Unconfirmed() (unanswered, denied int) {
+	w := a.waiting.Load()
+	return w.Unanswered, w.Denied
+}
+
 // Failing is the reason why the last volumes were not archived; empty if one was since.
 func (a *Archiver) Failing() string {
 	a.mu.Lock()

@@ -128,7 +128,11 @@ func TestArchives(t *testing.T) {
 	n.until("nothing waits", func() bool { return a.Waiting().Volumes == 0 })
 	metricstest.Of(t, n.metrics).Want(t, "both are archived", metricstest.Values{
 		"katbox_archive_volumes_total": 2, "katbox_archive_volumes_waiting": 0, "katbox_archive_oldest_wait_seconds": 0,
+		`katbox_archive_volumes_unconfirmed{reason="unanswered"}`: 3, `katbox_archive_volumes_unconfirmed{reason="denied"}`: 4,
 	})
+	if unanswered, denied := a.Unconfirmed(); unanswered != 3 || denied != 4 {
+		t.Errorf("%d and %d are not confirmed", unanswered, denied)
+	}
 }
 
 // TestWakes: a volume that is retained later is archived at once, without a look now and then.

@@ -163,6 +163,7 @@ func (n *node) isNoted(v *fakeVolume) func() bool {
 func (n *node) ToArchive(_ context.Context, not, later map[volume.ID]struct{}) (w volume.Waiting, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	w.Unanswered, w.Denied = 3, 4
 	for _, v := range n.volumes {
 		id := v.description.Record.ID
 		if _, left := not[id]; left || !n.noted[id].IsZero() || v.lost.Err() != nil {

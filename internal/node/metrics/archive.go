@@ -13,6 +13,7 @@ import (
 type archive struct {
 	// These have no labels and at most one value.
 	volumesWaiting, bytesWaiting, oldestWait *prometheus.GaugeVec
+	unconfirmed                              *prometheus.GaugeVec
 	volumes, bytes, uploaded, failures       *prometheus.CounterVec
 }
 
@@ -26,6 +27,8 @@ func newArchive(r *prometheus.Registry) archive {
 		bytesWaiting:   gaugeVec(r, "archive_bytes_waiting", "What the volumes that wait take on the disk, as far as that is known"+absent),
 		oldestWait: gaugeVec(r, "archive_oldest_wait_seconds",
 			"How long ago the first of the volumes that wait to be archived was retained, 0 if none waits"+absent),
+		unconfirmed: gaugeVec(r, "archive_volumes_unconfirmed", "Retained volumes that would be archived if a gateway had confirmed whose "+
+			"they are, by reason: unanswered (none has answered) or denied (the API server knew no such pod on the node)"+absent, "reason"),
 		volumes:  counterVec(r, "archive_volumes_total", "Volumes that were archived"+absent),
 		bytes:    counterVec(r, "archive_bytes_total", "Bytes of the volumes that were archived, before compression"+absent),
 		uploaded: counterVec(r, "archive_uploaded_bytes_total", "Bytes that were uploaded to the bucket"+absent),
@@ -43,6 +46,8 @@ func (m *Metrics) ArchiveWaiting(w volume.Waiting) {
 	m.archive.volumesWaiting.WithLabelValues().Set(float64(w.Volumes))
 	m.archive.bytesWaiting.WithLabelValues().Set(float64(w.Bytes))
 	m.archive.oldestWait.WithLabelValues().Set(wait)
+	m.archive.unconfirmed.WithLabelValues("unanswered").Set(float64(w.Unanswered))
+	m.archive.unconfirmed.WithLabelValues("denied").Set(float64(w.Denied))
 	for _, counter := range []*prometheus.CounterVec{m.archive.volumes, m.archive.bytes, m.archive.uploaded} {
 		counter.WithLabelValues().Add(0)
 	}

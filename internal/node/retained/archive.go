@@ -9,29 +9,46 @@ import (
 // toArchive are the listed volumes that are to be archived, by the order of lists. The zero toArchive is empty and ready to use.
 type toArchive struct {
 	sorted
+	// unanswered and denied are how many would be to be archived, had a gateway confirmed whose they are.
+	unanswered, denied int
 	// changes is another number when one has joined, or has changed.
 	changes uint64
 }
 
 // join adds an entry that is to be archived, part takes it out if it is there.
 func (t *toArchive) join(e *entry) {
-	if e.rare == nil || e.rare.archive == nil {
-		return
+	switch {
+	case e.rare == nil || e.rare.archive == nil:
+	case e.rare.archive.confirmed:
+		t.insert(t.find(e), e)
+		t.changes++
+	default:
+		*t.unconfirmed(e)++
 	}
-	t.insert(t.find(e), e)
-	t.changes++
+}
+
+// unconfirmed counts volumes like that one.
+func (t *toArchive) unconfirmed(e *entry) *int {
+	if e.group.value.list.space.verdict == volume.Denied {
+		return &t.denied
+	}
+	return &t.unanswered
 }
 
 func (t *toArchive) part(e *entry) {
-	if e.rare == nil || e.rare.archive == nil {
-		return
+	switch {
+	case e.rare == nil || e.rare.archive == nil:
+	case e.rare.archive.confirmed:
+		t.remove(t.find(e))
+	default:
+		*t.unconfirmed(e)--
 	}
-	t.remove(t.find(e))
 }
 
-// archiving is what the index keeps of a volume that is to be archived.
+// archiving is what the index keeps of a volume that is to be archived. One whose owner is not confirmed is only counted.
 type archiving struct {
-	seal string
+	confirmed bool
+	seal      string
 	// rank is that of its record, after how long after its unpublish it is archived at the earliest.
 	rank  int
 	after time.Duration
@@ -39,10 +56,10 @@ type archiving struct {
 
 // archivingOf returns what is to be kept of a record; nil if it is not to be archived.
 func archivingOf(r *volume.Record) *archiving {
-	if !r.ToArchive() {
+	if !r.WantsArchive() {
 		return nil
 	}
-	return &archiving{seal: r.Owner.Seal, rank: r.ArchiveRank(), after: r.ArchiveAfter()}
+	return &archiving{confirmed: r.ToArchive(), seal: r.Owner.Seal, rank: r.ArchiveRank(), after: r.ArchiveAfter()}
 }
 
 // ToArchive returns what of the volumes from a place on waits to be archived at the given time, the newest first, without the volumes
@@ -53,6 +70,9 @@ func (x *Index) ToArchive(now time.Time, not, later *volume.IDs, from volume.Key
 	place := x.toArchive.end()
 	if !from.IsZero() {
 		place = x.toArchive.search(func(e *entry) bool { return x.isBefore(e, from) })
+	}
+	if from.IsZero() {
+		w.Unanswered, w.Denied = x.toArchive.unanswered, x.toArchive.denied
 	}
 	var first, last, looked *entry
 	e := x.toArchive.before(&place)

@@ -46,6 +46,8 @@ func TestArchiveOrder(t *testing.T) {
 	released.Hold = volume.Hold{Kind: volume.Released, For: time.Hour, By: "anna"}
 	denied := toBeArchived("denied", 0, volume.Failed, always)
 	denied.Owner = volume.Owner{Verdict: volume.Denied}
+	unasked := toBeArchived("unasked", 0, volume.Failed, always)
+	unasked.Owner = volume.Owner{}
 	attached := toBeArchived("attached", 0, volume.Failed, always)
 	attached.Attach = volume.Place{Pod: "p", ID: "v"}
 	for _, r := range []volume.Record{
@@ -58,13 +60,14 @@ func TestArchiveOrder(t *testing.T) {
 		toBeArchived("succeeded", 9*time.Minute, volume.Succeeded, onFailure),
 		toBeArchived("never", 9*time.Minute, volume.Failed, never),
 		toBeArchived("archived", 9*time.Minute, volume.Failed, always).InArchive(epoch.Add(time.Hour)),
-		released, denied, attached,
+		released, denied, unasked, attached,
 	} {
 		x.Put(r)
 	}
 	now, not, got := epoch.Add(9*time.Minute+30*time.Second), map[volume.ID]struct{}{}, []volume.ID(nil)
 	w := whatWaits(x, now, nil, nil)
-	if w.Volumes != 6 || !w.Oldest.Equal(epoch) || !w.Newest.Equal(epoch.Add(9*time.Minute)) || w.Later != 30*time.Second {
+	if w.Volumes != 6 || !w.Oldest.Equal(epoch) || !w.Newest.Equal(epoch.Add(9*time.Minute)) || w.Later != 30*time.Second ||
+		w.Unanswered != 1 || w.Denied != 1 {
 		t.Errorf("%+v", w)
 	}
 	for {
@@ -103,6 +106,9 @@ func TestToArchiveAgainstAll(t *testing.T) {
 			switch rng.IntN(5) {
 			case 0, 1, 2:
 				r := toBeArchived(string(id), time.Duration(rng.Int64N(int64(time.Hour))), anyOutcome(rng), volume.Archive(rng.IntN(3)))
+				if verdict := volume.Verdict(rng.IntN(6)); verdict == volume.Unasked || verdict == volume.Denied {
+					r.Owner = volume.Owner{Verdict: verdict}
+				}
 				if rng.IntN(4) == 0 {
 					r = r.InArchive(epoch.Add(time.Hour))
 				}
@@ -122,8 +128,11 @@ func TestToArchiveAgainstAll(t *testing.T) {
 			}
 			now := epoch.Add(time.Duration(rng.Int64N(int64(2 * time.Hour))))
 			var want []volume.Record
-			waiting := 0
+			waiting, unconfirmed := 0, map[volume.Verdict]int{}
 			for _, r := range all {
+				if r.WantsArchive() {
+					unconfirmed[r.Owner.Verdict]++
+				}
 				if r.ToArchive() {
 					waiting++
 					if !r.Unpublished.Add(r.ArchiveAfter()).After(now) {
@@ -132,6 +141,9 @@ func TestToArchiveAgainstAll(t *testing.T) {
 				}
 			}
 			w := whatWaits(x, now, nil, nil)
+			if w.Unanswered != unconfirmed[volume.Unasked] || w.Denied != unconfirmed[volume.Denied] {
+				t.Fatalf("seed %d: %+v, want %v", seed, w, unconfirmed)
+			}
 			if w.Volumes != waiting || (w.Next != "") != (len(want) > 0) {
 				t.Fatalf("seed %d: %+v, want %d of which %d may be next", seed, w, waiting, len(want))
 			}
