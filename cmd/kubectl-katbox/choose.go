@@ -151,7 +151,7 @@ func (c *choice) nothing(ctx context.Context, s *session, t target, incomplete b
 	if job := (target{job: t.pod}); t.pod != "" && s.matchesAny(ctx, job.query(s.namespace, "")) {
 		return verbs.NoVolume("no retained volume %s is of a pod %s, but there are some of the Job: give %s", where, t.pod, job)
 	}
-	return verbs.NoVolume("no retained volume %s matches %s: it expired, or there was none; see %s list. "+
+	return verbs.NoVolume("no retained volume %s matches %s: it expired, there was none, or its pod ended in the last seconds; see %s list. "+
 		"If the pod still runs, read its files with kubectl exec", where, t, s.Program)
 }
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -165,7 +166,14 @@ func (c *archiveCluster) wantSame(before, now map[string]string) {
 func (c *archiveCluster) testDestroyedNode() {
 	files, _ := c.crash("doomed", 3, writes)
 	failed := time.Now()
-	said := c.as(bob).does("logs", "-n", "ci", "job/doomed")
+	var said string
+	c.eventually("each replica knows what the node has", func() error {
+		s := c.as(bob).katbox(c.t.TempDir(), "logs", "-n", "ci", "job/doomed")
+		if said = s.stdout; s.code != 0 {
+			return errors.New(s.stderr)
+		}
+		return nil
+	})
 	before := c.copied("doomed")
 	if len(before) < 300 || !strings.Contains(said, "said on stdout") {
 		c.t.Fatalf("%d files, the logs are %q", len(before), said)
