@@ -25,7 +25,7 @@ const (
 	pageSize = 500
 	// pageLimit bounds the time for a page.
 	pageLimit = time.Minute
-	// The API server ends a watch after a time between watchTime and twice that; then the next begins. One that it
+	// The API server usually ends a watch after a time between watchTime and twice that; then the next begins. One that it
 	// does not end is given up watchGrace later.
 	watchTime  = 5 * time.Minute
 	watchGrace = time.Minute
@@ -44,6 +44,9 @@ type Config[T metav1.Object] struct {
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	// Page is the limit of a page; 0 is the usual one. Where users make the objects as large as they like it should be small.
 	Page int64
+	// Time is how long a watch lasts, up to twice that; 0 is the usual time. The API server sends a bookmark before it ends a watch:
+	// a shorter time proves more often that nothing was missed.
+	Time time.Duration
 	// Waits are those between attempts; the zero value stands for the usual ones.
 	Waits retry.Backoff
 
@@ -57,6 +60,8 @@ type Config[T metav1.Object] struct {
 	// Listing is called before each list, and Listed when all of its objects were passed on, and all keys that it lacks. Both may
 	// be nil. A list that fails begins anew.
 	Listing, Listed func()
+	// Heard is called after each event of a watch was passed on, and after each bookmark. It may be nil.
+	Heard func()
 	// Up is called when a watch begins after a time without, and when that ends by a failure. It may be nil.
 	Up func(up bool)
 
@@ -182,7 +187,8 @@ func (f *follower[T]) gone(object T) {
 
 // watch watches one time. Its error is nil if the watch has ended because its time was over.
 func (f *follower[T]) watch(ctx context.Context) error {
-	limit := watchTime + retry.Below(watchTime)
+	limit := cmp.Or(f.Time, watchTime)
+	limit += retry.Below(limit)
 	seconds := int64(limit / time.Second)
 	ctx, cancel := context.WithTimeout(ctx, limit+watchGrace)
 	defer cancel()
@@ -228,6 +234,9 @@ func (f *follower[T]) take(ctx context.Context, changes watch.Interface) error {
 				f.seen(object)
 			case watch.Deleted:
 				f.gone(object)
+			}
+			if f.Heard != nil {
+				f.Heard()
 			}
 		}
 	}

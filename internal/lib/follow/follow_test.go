@@ -270,3 +270,45 @@ func TestSilence(t *testing.T) {
 		s.want("after the watch", true)
 	})
 }
+
+// TestHeard: each event of a watch, and each bookmark, says that the API server is heard; the beginning and the end of a watch do
+// not. A watch lasts as long as is said.
+func TestHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, "a")
+		var server *watch.RaceFreeFakeWatcher
+		s.replaced = func(string) watch.Interface { server = watch.NewRaceFreeFake(); return server }
+		heard, seconds := 0, int64(0)
+		s.follow(func(c *Config[*v1alpha1.PoolVolume]) {
+			begin := c.Watch
+			c.Watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				seconds = *o.TimeoutSeconds
+				return begin(ctx, o)
+			}
+			c.Heard, c.Time = func() { heard++ }, 20*time.Second
+		})
+		want := func(when string, n int) {
+			t.Helper()
+			if synctest.Wait(); heard != n {
+				t.Errorf("%s: heard %d times, want %d", when, heard, n)
+			}
+		}
+		want("at the beginning", 0)
+		volume := poolVolume("a")
+		volume.ResourceVersion = "7"
+		server.Modify(volume)
+		want("after a change", 1)
+		server.Action(watch.Bookmark, volume)
+		want("after a bookmark", 2)
+		server.Delete(volume)
+		want("after a deletion", 3)
+		server.Stop()
+		time.Sleep(time.Minute)
+		want("after another watch began", 3)
+		server.Error(&apierrors.NewTimeoutError("slow", 1).ErrStatus)
+		want("after an error", 3)
+		if seconds < 20 || seconds >= 40 {
+			t.Errorf("a watch is to last %d s", seconds)
+		}
+	})
+}

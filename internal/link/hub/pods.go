@@ -29,6 +29,10 @@ type Pod struct {
 	Created time.Time
 	// Ended: it has failed, or is done, and another takes its place.
 	Ended bool
+	// Leaving: it is being deleted.
+	Leaving bool
+	// Heard is when the API server has last said how the pods are; zero if this is not known.
+	Heard time.Time
 }
 
 // PodsConfig is what Pods needs.
@@ -55,11 +59,17 @@ type Pods struct {
 	// a node went.
 	byNode   map[string]int
 	replaced map[string]time.Time
+	// heard is when the API server has last said how the pods are, listing when the list that runs began.
+	heard, listing time.Time
 }
 
 // replacement is how long a node without a pod is still expected. While a DaemonSet replaces its pods
 // a node has none, and its volumes are missing all the same.
 const replacement = time.Minute
+
+// watchTime is how long a watch lasts, up to twice that. With the bookmark before its end the API server is heard within
+// [believed], also where no pod changes.
+const watchTime = 25 * time.Second
 
 // NewPods returns Pods that know no pod until they run.
 func NewPods(c PodsConfig) (*Pods, error) {
@@ -84,11 +94,18 @@ func (p *Pods) Run(ctx context.Context, gone func(Pod)) {
 			o.LabelSelector = p.selector
 			return p.pods.Watch(ctx, o)
 		},
-		Key:    func(pod *core.Pod) string { return string(pod.UID) },
-		Seen:   p.see,
-		Gone:   p.lose,
-		Listed: func() { p.sync.Do(func() { close(p.synced) }) },
-		Log:    p.log, Name: "the pods of the daemons",
+		Key:     func(pod *core.Pod) string { return string(pod.UID) },
+		Seen:    p.see,
+		Gone:    p.lose,
+		Listing: func() { p.listing = time.Now() },
+		Listed: func() {
+			// The pages of a list are as things were when it began.
+			p.hear(p.listing)
+			p.sync.Do(func() { close(p.synced) })
+		},
+		Heard: func() { p.hear(time.Now()) },
+		Time:  watchTime,
+		Log:   p.log, Name: "the pods of the daemons",
 	})
 }
 
@@ -98,7 +115,7 @@ func (p *Pods) Synced() <-chan struct{} { return p.synced }
 func podOf(pod *core.Pod) Pod {
 	return Pod{
 		Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName, Created: pod.CreationTimestamp.Time,
-		Ended: pod.Status.Phase == core.PodFailed || pod.Status.Phase == core.PodSucceeded,
+		Ended: pod.Status.Phase == core.PodFailed || pod.Status.Phase == core.PodSucceeded, Leaving: pod.DeletionTimestamp != nil,
 	}
 }
 
@@ -107,7 +124,15 @@ func (p *Pods) Pod(uid string) (Pod, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	pod, ok := p.byUID[uid]
+	pod.Heard = p.heard
 	return pod, ok
+}
+
+// hear notes when the API server has said how the pods are.
+func (p *Pods) hear(at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = at
 }
 
 // Read asks the API server for a pod.

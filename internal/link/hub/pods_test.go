@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -147,6 +148,73 @@ func TestPodsRead(t *testing.T) {
 	if _, err := NewPods(PodsConfig{}); err == nil {
 		t.Error("an empty configuration is accepted")
 	}
+}
+
+// TestPodsHeard: with each pod it is known when the API server has last said how the pods are: for a list, when it began; else when
+// there was an event or a bookmark. A watch that says nothing, and a list that fails, prove nothing.
+func TestPodsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(daemonPod("a", "u1", "n1"))
+		listing := time.Second
+		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(listing)
+			return false, nil, nil
+		})
+		var server *watch.RaceFreeFakeWatcher
+		client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+			server = watch.NewRaceFreeFake()
+			return true, server, nil
+		})
+		p, err := NewPods(PodsConfig{Client: client.CoreV1(), Namespace: "katbox", Selector: "app.kubernetes.io/name=katbox"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { p.Run(running, func(Pod) {}) })
+		defer func() {
+			stop()
+			all.Wait()
+		}()
+		began := time.Now()
+		want := func(when string, at time.Time) {
+			t.Helper()
+			synctest.Wait()
+			if pod, ok := p.Pod("u1"); !ok || !pod.Heard.Equal(at) {
+				t.Errorf("%s: known is %t, heard %s", when, ok, pod.Heard.Sub(began))
+			}
+		}
+		<-p.Synced()
+		want("after the list", began)
+		time.Sleep(10 * time.Second)
+		want("while nothing is said", began)
+		bookmark := daemonPod("", "", "")
+		bookmark.ResourceVersion = "7"
+		server.Action(watch.Bookmark, bookmark)
+		last := time.Now()
+		want("after a bookmark", last)
+		time.Sleep(10 * time.Second)
+		server.Modify(daemonPod("a", "u1", "n1"))
+		last = time.Now()
+		want("after a change", last)
+		leaving := daemonPod("a", "u1", "n1")
+		leaving.DeletionTimestamp = &meta.Time{Time: last}
+		server.Modify(leaving)
+		synctest.Wait()
+		if pod, _ := p.Pod("u1"); !pod.Leaving {
+			t.Error("a pod that is being deleted is not said to be")
+		}
+		listing = 10 * time.Second
+		server.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		want("before the next list", last)
+		time.Sleep(2 * time.Second) // the list begins within 1.5 s
+		want("while a list runs", last)
+		time.Sleep(listing)
+		synctest.Wait()
+		if pod, _ := p.Pod("u1"); !pod.Heard.After(last) || time.Since(pod.Heard) < listing {
+			t.Errorf("after the next list: heard %s, now is %s", pod.Heard.Sub(began), time.Since(began))
+		}
+	})
 }
 
 // TestPodOfTheSameNode: a node whose pod was replaced goes on to be expected, whatever comes first; of a pod that moves to another
