@@ -19,6 +19,8 @@ func TestGatewayMayDoNoMore(t *testing.T) {
 		own + ": configmaps/katbox-gateway-ca get update",
 		own + ": pods list watch",
 		own + ": secrets/katbox-gateway get update",
+		cluster + ": /.well-known/openid-configuration get",
+		cluster + ": /openid/v1/jwks get",
 		cluster + ": apiregistration.k8s.io apiservices/v1alpha1.katbox.io get patch",
 		cluster + ": events create",
 		cluster + ": namespaces get list watch",
@@ -100,6 +102,9 @@ func rightsOf(t *testing.T, objects []*unstructured.Unstructured, account string
 			rights = append(rights, namespace+": as "+to.Name)
 		}
 		for _, rule := range shipped {
+			for _, path := range rule.NonResourceURLs {
+				rights = append(rights, fmt.Sprintf("%s: %s %s", namespace, path, strings.Join(rule.Verbs, " ")))
+			}
 			for _, resource := range rule.Resources {
 				for _, name := range append(rule.ResourceNames, "")[:max(1, len(rule.ResourceNames))] {
 					group := strings.TrimPrefix(rule.APIGroups[0]+" ", " ")

@@ -61,6 +61,14 @@ func connect(kubeconfig string) (c clients, err error) {
 	return c, errors.Join(failed[:]...)
 }
 
+// keysTypes are the types of the documents that satoken reads. The API server refuses who accepts another type than that of its keys.
+const keysTypes = "application/json, application/jwk-set+json"
+
+// read reads a path that is no object's.
+func (c clients) read(ctx context.Context, path string) ([]byte, error) {
+	return c.core.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", keysTypes).DoRaw(ctx)
+}
+
 func clientConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

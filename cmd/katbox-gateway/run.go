@@ -29,6 +29,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/program"
 	"github.com/katbox/katbox/internal/link/certs"
 	"github.com/katbox/katbox/internal/link/hub"
+	"github.com/katbox/katbox/internal/link/satoken"
 	"github.com/katbox/katbox/internal/model/resource"
 )
 
@@ -246,8 +247,12 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	if err := i.startArchive(ctx); err != nil {
 		return err
 	}
+	tokens, err := satoken.New(satoken.Config{Get: i.cluster.read, Audience: i.o.audience, Log: i.log.WithName("nodes")})
+	if err != nil {
+		return err
+	}
 	hubs := hub.Config{
-		Reviewer: hub.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience),
+		Reviewer: hub.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience), Tokens: tokens,
 		Expected: i.pods, Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
 		Joined: func(node string) {
 			if i.outcomes != nil {

@@ -63,6 +63,7 @@ type Metrics struct {
 	connected     prometheus.Gauge
 	connections   *prometheus.CounterVec
 	tokenReviews  *prometheus.CounterVec
+	tokensRead    prometheus.Counter
 	accessReviews *prometheus.CounterVec
 	podLookups    *prometheus.CounterVec
 	outcomesTold  *prometheus.CounterVec
@@ -97,6 +98,8 @@ func New(version, revision string) *Metrics {
 			"Connections that nodes asked for, by outcome."), []string{"outcome"}),
 		tokenReviews: with.NewCounterVec(counter("token_reviews_total",
 			"Questions to the API server about the token of a node, by outcome."), []string{"outcome"}),
+		tokensRead: with.NewCounter(counter("tokens_read_total",
+			"Tokens of nodes that were accepted by the cluster's keys, with no question to the API server.")),
 		accessReviews: with.NewCounterVec(counter("access_reviews_total",
 			"Questions to the API server whether a user may do something, by outcome; answers from the cache are not counted."),
 			[]string{"outcome"}),
@@ -198,6 +201,13 @@ func (m *Metrics) ConnectionAsked(outcome string) {
 func (m *Metrics) TokenReviewed(outcome string) {
 	if m != nil {
 		m.tokenReviews.WithLabelValues(outcome).Inc()
+	}
+}
+
+// TokenRead counts a token that was accepted without a TokenReview.
+func (m *Metrics) TokenRead() {
+	if m != nil {
+		m.tokensRead.Inc()
 	}
 }
 

@@ -40,6 +40,7 @@ var names = []string{
 	"katbox_gateway_stream_bytes_total counter",
 	"katbox_gateway_streams gauge",
 	"katbox_gateway_token_reviews_total counter",
+	"katbox_gateway_tokens_read_total counter",
 }
 
 // everything makes one event of each kind happen.
@@ -48,6 +49,7 @@ func everything(m *gatewaymetrics.Metrics) {
 	m.ConnectionAsked(gatewaymetrics.Accepted)
 	m.ConnectionAsked(gatewaymetrics.Busy)
 	m.TokenReviewed(gatewaymetrics.Refused)
+	m.TokenRead()
 	m.AccessReviewed(gatewaymetrics.Failed)
 	m.PodLookedUp(gatewaymetrics.Contradicted)
 	m.OutcomesTold(gatewaymetrics.Accepted, 7)

@@ -95,13 +95,13 @@ func TestRefusals(t *testing.T) {
 		{name: "no bearer", request: func(r *http.Request) { r.Header.Set("Authorization", "Basic eDp4") }, code: 401, says: "bearer"},
 		{name: "a token of nobody", request: func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, code: 401, says: "nobody's"},
 		{name: "another ServiceAccount", cluster: func(c *cluster) {
-			c.tokens["token-u1"] = Identity{"katbox", "default", "p1", "u1", "n1"}
+			c.tokens["token-u1"] = Identity{"katbox", "default", "s1", "p1", "u1", "n1"}
 		}, code: 403, says: "katbox/default"},
 		{name: "another namespace", cluster: func(c *cluster) {
-			c.tokens["token-u1"] = Identity{"evil", "katbox", "p1", "u1", "n1"}
+			c.tokens["token-u1"] = Identity{"evil", "katbox", "s1", "p1", "u1", "n1"}
 		}, code: 403, says: "evil/katbox"},
 		{name: "bound to no pod", cluster: func(c *cluster) {
-			c.tokens["token-u1"] = Identity{"katbox", "katbox", "", "", ""}
+			c.tokens["token-u1"] = Identity{"katbox", "katbox", "s1", "", "", ""}
 		}, code: 403, says: "not bound to a pod"},
 		{name: "the pod is gone", cluster: func(c *cluster) { clear(c.pods); clear(c.known) }, code: 403, says: "no pod p1"},
 		{name: "the pod is another one", cluster: func(c *cluster) {
@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 		{name: "claims another node", request: func(r *http.Request) { r.Header.Set(api.HeaderNode, "n2") }, code: 403, says: `"n2"`},
 		{name: "claims no node", request: func(r *http.Request) { r.Header.Del(api.HeaderNode) }, code: 403, says: `"n1"`},
 		{name: "the token says another node", cluster: func(c *cluster) {
-			c.tokens["token-u1"] = Identity{"katbox", "katbox", "p1", "u1", "n2"}
+			c.tokens["token-u1"] = Identity{"katbox", "katbox", "s1", "p1", "u1", "n2"}
 		}, request: func(r *http.Request) { r.Header.Set(api.HeaderNode, "n2") }, code: 403, says: `"n2"`},
 		{name: "the pod is on no node", cluster: func(c *cluster) {
 			clear(c.known)
@@ -194,10 +194,10 @@ func TestPodIsReadOnce(t *testing.T) {
 	}{
 		{"the pod is known", func(*cluster) {}, 0},
 		{"the pod is not known yet", func(c *cluster) { clear(c.known) }, 1},
-		{"the token does not say the node", func(c *cluster) { c.tokens["token-u1"] = Identity{"katbox", "katbox", "p1", "u1", ""} }, 0},
+		{"the token does not say the node", func(c *cluster) { c.tokens["token-u1"] = Identity{"katbox", "katbox", "s1", "p1", "u1", ""} }, 0},
 		{"neither", func(c *cluster) {
 			clear(c.known)
-			c.tokens["token-u1"] = Identity{"katbox", "katbox", "p1", "u1", ""}
+			c.tokens["token-u1"] = Identity{"katbox", "katbox", "s1", "p1", "u1", ""}
 		}, 1},
 		{"the pod was seen before it was on a node", func(c *cluster) { c.known["u1"] = Pod{Name: "p1", UID: "u1"} }, 1},
 	} {

@@ -16,6 +16,10 @@
 // client. A refusal is a Status: 401 for a token that the API server does not accept, 403 for
 // one of another pod, ServiceAccount or node, 503 with Retry-After if the hub cannot look now.
 //
+// Whose a token is the keys of the cluster tell, if there are [Tokens], and only together with what is not more than a minute old:
+// the watch shows the token's pod running on the token's node, and a TokenReview has confirmed the UID of the ServiceAccount. In any
+// other case the API server reviews the token.
+//
 // The hub reads the node's summaries as long as the connection lives: a line each 15 seconds at
 // least, else the connection is closed. A node may have two connections for a while, since it makes
 // the next one before it gives the last one up. The newest is used for all new requests. The

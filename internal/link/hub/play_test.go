@@ -38,6 +38,8 @@ type cluster struct {
 	tokens      map[string]Identity
 	pods, known map[string]Pod
 	unsynced    bool
+	// heard is how new what was watched is.
+	heard time.Time
 	// down: the API server does not answer.
 	down           bool
 	reviews, reads int
@@ -83,6 +85,7 @@ func (c *cluster) Pod(uid string) (Pod, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, ok := c.known[uid]
+	p.Heard = c.heard
 	return p, ok
 }
 
@@ -134,6 +137,7 @@ type counts struct {
 
 func (c *counts) ConnectionAsked(outcome string) { c.add("connections " + outcome) }
 func (c *counts) TokenReviewed(outcome string)   { c.add("reviews " + outcome) }
+func (c *counts) TokenRead()                     { c.add("read") }
 
 func (c *counts) add(what string) {
 	c.mu.Lock()

@@ -20,6 +20,8 @@ import (
 type Config struct {
 	// Reviewer says whose a token is.
 	Reviewer Reviewer
+	// Tokens may be nil: then the Reviewer is asked about each token.
+	Tokens Tokens
 	// Expected knows the pods of the daemons.
 	Expected Expected
 	// Owners answers what nodes ask. Only the gateway has it.
@@ -64,6 +66,8 @@ type Metrics interface {
 	ConnectionAsked(outcome string)
 	// TokenReviewed counts a question to the API server about a token, by what came of it.
 	TokenReviewed(outcome string)
+	// TokenRead counts a token that was accepted without such a question.
+	TokenRead()
 }
 
 // What comes of a question.
@@ -79,6 +83,7 @@ type uncounted struct{}
 
 func (uncounted) ConnectionAsked(string) {}
 func (uncounted) TokenReviewed(string)   {}
+func (uncounted) TokenRead()             {}
 
 // Registry keeps the connections of all nodes. It is the http.Handler of the port that nodes
 // connect to.
@@ -92,6 +97,7 @@ type Registry struct {
 	reviews   *rate.Limiter
 	reviewing chan struct{}
 	queue     queue
+	account   account
 	refusals  *rate.Limiter // of lines in the log
 	transport *http.Transport
 
@@ -124,7 +130,7 @@ type limits struct {
 }
 
 const (
-	// reviewsPerSecond bounds TokenReviews. 5,000 nodes come back within 30 seconds with 170.
+	// reviewsPerSecond bounds TokenReviews. Where the keys are of no use, 5,000 nodes come back within 30 seconds with 170.
 	reviewsPerSecond = 200
 	reviewsBurst     = 20
 	reviewsAtOnce    = 32
@@ -153,6 +159,7 @@ func New(c Config) (*Registry, error) {
 	r := &Registry{
 		Config: c, id: rand.Text(), started: time.Now(), nodes: map[string]*node{}, transport: newTransport(),
 		reviews: rate.NewLimiter(reviewsPerSecond, reviewsBurst), reviewing: make(chan struct{}, reviewsAtOnce),
+		account:  account{turn: make(chan struct{}, 1)},
 		refusals: rate.NewLimiter(1, 20),
 		limits: limits{
 			silent: 2000, asking: 5000,

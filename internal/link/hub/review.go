@@ -18,6 +18,8 @@ var ErrToken = errors.New("the token is not accepted")
 // Identity is whose a token is.
 type Identity struct {
 	Namespace, ServiceAccount string
+	// ServiceAccountUID tells it from a later one of its name.
+	ServiceAccountUID string
 	// Pod and PodUID are the pod that the token is bound to; empty if it is bound to none.
 	Pod, PodUID string
 	// Node is the pod's node. API servers before 1.30 do not say it.
@@ -63,7 +65,7 @@ func (t *TokenReviews) Review(ctx context.Context, token string) (Identity, erro
 		return Identity{}, fmt.Errorf("%w: it is that of %q, which is no ServiceAccount", ErrToken, status.User.Username)
 	}
 	return Identity{
-		Namespace: namespace, ServiceAccount: name,
+		Namespace: namespace, ServiceAccount: name, ServiceAccountUID: status.User.UID,
 		Pod: only(status.User.Extra[serviceaccount.PodNameKey]), PodUID: only(status.User.Extra[serviceaccount.PodUIDKey]),
 		Node: only(status.User.Extra[serviceaccount.NodeNameKey]),
 	}, nil

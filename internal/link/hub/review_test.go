@@ -17,7 +17,7 @@ func TestReview(t *testing.T) {
 		return authentication.TokenReviewStatus{
 			Authenticated: true, Audiences: []string{"katbox-gateway"},
 			User: authentication.UserInfo{
-				Username: "system:serviceaccount:katbox:daemon",
+				Username: "system:serviceaccount:katbox:daemon", UID: "s1",
 				Extra: map[string]authentication.ExtraValue{
 					"authentication.kubernetes.io/pod-name": {"p1"}, "authentication.kubernetes.io/pod-uid": {"u1"},
 					"authentication.kubernetes.io/node-name": {"n1"},
@@ -25,7 +25,7 @@ func TestReview(t *testing.T) {
 			},
 		}
 	}
-	n1 := Identity{Namespace: "katbox", ServiceAccount: "daemon", Pod: "p1", PodUID: "u1", Node: "n1"}
+	n1 := Identity{Namespace: "katbox", ServiceAccount: "daemon", ServiceAccountUID: "s1", Pod: "p1", PodUID: "u1", Node: "n1"}
 	for _, tt := range []struct {
 		name   string
 		change func(*authentication.TokenReviewStatus)
@@ -36,12 +36,12 @@ func TestReview(t *testing.T) {
 		{name: "accepted", want: n1},
 		{name: "of an API server before 1.30", change: func(s *authentication.TokenReviewStatus) {
 			delete(s.User.Extra, "authentication.kubernetes.io/node-name")
-		}, want: Identity{Namespace: "katbox", ServiceAccount: "daemon", Pod: "p1", PodUID: "u1"}},
+		}, want: Identity{Namespace: "katbox", ServiceAccount: "daemon", ServiceAccountUID: "s1", Pod: "p1", PodUID: "u1"}},
 		{name: "bound to no pod", change: func(s *authentication.TokenReviewStatus) { s.User.Extra = nil },
-			want: Identity{Namespace: "katbox", ServiceAccount: "daemon"}},
+			want: Identity{Namespace: "katbox", ServiceAccount: "daemon", ServiceAccountUID: "s1"}},
 		{name: "two nodes", change: func(s *authentication.TokenReviewStatus) {
 			s.User.Extra["authentication.kubernetes.io/node-name"] = authentication.ExtraValue{"n1", "n2"}
-		}, want: Identity{Namespace: "katbox", ServiceAccount: "daemon", Pod: "p1", PodUID: "u1"}},
+		}, want: Identity{Namespace: "katbox", ServiceAccount: "daemon", ServiceAccountUID: "s1", Pod: "p1", PodUID: "u1"}},
 		{name: "refused", change: func(s *authentication.TokenReviewStatus) { s.Authenticated = false }, no: true},
 		{name: "another audience", change: func(s *authentication.TokenReviewStatus) { s.Audiences = []string{"api"} }, no: true},
 		{name: "no audience", change: func(s *authentication.TokenReviewStatus) { s.Audiences = nil }, no: true},

@@ -1,0 +1,92 @@
+package hub
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/link/satoken"
+)
+
+// Tokens reads tokens that the cluster has signed. [satoken.Keys] is one.
+type Tokens interface {
+	// Read returns what a valid token says. An error is no refusal.
+	Read(ctx context.Context, token string) (satoken.Claims, error)
+}
+
+// believed is how old what a token is compared with may be: the pods of the watch, and the UID of the ServiceAccount. A
+// TokenReview would refuse the token of a pod or a ServiceAccount that was deleted.
+const believed = time.Minute
+
+// read returns whose a token is, if the cluster's keys and the watch of the daemons' pods say so. For all that is not clear
+// there is a TokenReview; nothing is refused here.
+func (r *Registry) read(ctx context.Context, token string) (who Identity, clear bool) {
+	if r.Tokens == nil {
+		return Identity{}, false
+	}
+	c, err := r.Tokens.Read(ctx, token)
+	if err != nil {
+		r.Log.V(1).Info("a token is reviewed", logkeys.Cause, err.Error())
+		return Identity{}, false
+	}
+	if c.Namespace != r.Namespace || c.ServiceAccount != r.ServiceAccount || !r.runs(c) {
+		r.Log.V(1).Info("a token is reviewed", logkeys.Pod, c.Pod, logkeys.PodUID, c.PodUID, logkeys.Node, c.Node,
+			logkeys.Cause, "it is not that of a daemon's pod that the watch shows on this node, or the watch is old")
+		return Identity{}, false
+	}
+	return Identity{
+		Namespace: c.Namespace, ServiceAccount: c.ServiceAccount, ServiceAccountUID: c.ServiceAccountUID,
+		Pod: c.Pod, PodUID: c.PodUID, Node: c.Node,
+	}, true
+}
+
+// runs reports whether the watch shows that the pod of a token runs on the token's node, and is not old.
+func (r *Registry) runs(c satoken.Claims) bool {
+	pod, known := r.Expected.Pod(c.PodUID)
+	return known && pod.Name == c.Pod && pod.UID == c.PodUID && pod.Node == c.Node && !pod.Ended && !pod.Leaving &&
+		time.Since(pod.Heard) < believed
+}
+
+// account is the UID of the daemons' ServiceAccount, as TokenReviews have confirmed it. Once in a while a token that is clear is
+// reviewed for this, while the others of the ServiceAccount wait. So the API server also sees now and then what its keys let in.
+type account struct {
+	// turn is taken by the request whose token is reviewed for all.
+	turn chan struct{}
+
+	mu  sync.Mutex
+	uid string
+	at  time.Time
+}
+
+// enter reports whether the UID was confirmed. If not, the caller lets a TokenReview confirm it, and then calls leave.
+func (a *account) enter(ctx context.Context, uid string) (leave func(), confirmed bool) {
+	if a.is(uid) {
+		return nil, true
+	}
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return func() {}, false
+	}
+	if a.is(uid) {
+		<-a.turn
+		return nil, true
+	}
+	return func() { <-a.turn }, false
+}
+
+func (a *account) is(uid string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.uid == uid && uid != "" && time.Since(a.at) < believed
+}
+
+// confirm notes what a TokenReview that began at that time has said.
+func (a *account) confirm(uid string, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at.After(a.at) {
+		a.uid, a.at = uid, at
+	}
+}
