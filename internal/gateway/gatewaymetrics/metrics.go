@@ -33,8 +33,9 @@ const (
 	// Busy is the outcome of a connection that has to come back later, with no question asked.
 	Busy = "busy"
 	// Found, Gone and Contradicted are outcomes of a look at a pod. Contradicted is a pod that is not
-	// what the node has said of it.
+	// what the node has said of it, Seen one that needed no question, since the watch of pods that end had shown it.
 	Found        = "found"
+	Seen         = "seen"
 	Gone         = "gone"
 	Contradicted = "contradicted"
 	// Forgotten is an outcome of a pod that its node was not told in time.
@@ -104,7 +105,8 @@ func New(version, revision string) *Metrics {
 			"Questions to the API server whether a user may do something, by outcome; answers from the cache are not counted."),
 			[]string{"outcome"}),
 		podLookups: with.NewCounterVec(counter("pod_lookups_total",
-			"Questions to the API server about the pod of a volume, by outcome."), []string{"outcome"}),
+			"Questions about the pod of a volume, by outcome; those that the watch of pods that end answers cost no request."),
+			[]string{"outcome"}),
 		outcomesTold: with.NewCounterVec(counter("pod_outcomes_total",
 			"Pods whose end was reported to a node, by result; a node that connects again gets the reports again."),
 			[]string{"outcome"}),
@@ -140,7 +142,7 @@ func New(version, revision string) *Metrics {
 		m.accessReviews.WithLabelValues(outcome)
 	}
 	m.connections.WithLabelValues(Busy)
-	for _, outcome := range []string{Found, Gone, Contradicted, Failed} {
+	for _, outcome := range []string{Found, Seen, Gone, Contradicted, Failed} {
 		m.podLookups.WithLabelValues(outcome)
 	}
 	for _, outcome := range []string{Accepted, Refused, Forgotten} {
@@ -218,7 +220,7 @@ func (m *Metrics) AccessReviewed(outcome string) {
 	}
 }
 
-// PodLookedUp counts a look at a pod: Found, Gone, Contradicted or Failed.
+// PodLookedUp counts a look at a pod: Found, Seen, Gone, Contradicted or Failed.
 func (m *Metrics) PodLookedUp(outcome string) {
 	if m != nil {
 		m.podLookups.WithLabelValues(outcome).Inc()

@@ -34,8 +34,18 @@ func (o *Owners) Ended(pod *core.Pod) {
 	o.ended.put(id, e)
 }
 
-// wasSeen returns what the watch has shown of a pod that is gone. Its namespace has to be older than the pod: else it is a
-// later one of the name.
+// hasEnded returns what the watch has shown of a pod that has ended, if that confirms what the node says. All else is for the API
+// server: it alone contradicts a node as long as it has the pod. A static pod's UID is in an annotation, which who may
+// make pods may write as well.
+func (o *Owners) hasEnded(ctx context.Context, q question) (f fact, ok bool, err error) {
+	e, ok := o.ended.get(identity{podUID: q.podUID})
+	if !ok || e.about(q).Verdict != volume.Confirmed {
+		return fact{}, false, nil
+	}
+	return o.confirm(ctx, e)
+}
+
+// wasSeen returns what the watch has shown of a pod that is gone. static: the UID is that of a static pod.
 func (o *Owners) wasSeen(ctx context.Context, q question) (f fact, static, ok bool, err error) {
 	e, ok := o.ended.get(identity{podUID: q.podUID})
 	if !ok {
@@ -44,13 +54,19 @@ func (o *Owners) wasSeen(ctx context.Context, q question) (f fact, static, ok bo
 			return fact{}, false, false, nil
 		}
 	}
+	f, ok, err = o.confirm(ctx, e)
+	return f, static, ok, err
+}
+
+// confirm adds the namespace of a pod that has ended. That has to be older than the pod: else it is a later one of the name.
+func (o *Owners) confirm(ctx context.Context, e ended) (f fact, ok bool, err error) {
 	tenancy, there, err := o.Namespaces.Lookup(ctx, e.namespace)
 	if err != nil {
-		return fact{}, false, false, err
+		return fact{}, false, err
 	}
 	if !there || tenancy.UID == "" || !tenancy.Since.Before(e.created) {
-		return fact{}, false, false, nil
+		return fact{}, false, nil
 	}
 	e.owner.Verdict, e.owner.NamespaceUID = volume.Confirmed, tenancy.UID
-	return e.fact, static, true, nil
+	return e.fact, true, nil
 }

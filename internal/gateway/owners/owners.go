@@ -138,14 +138,7 @@ func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
 	if _, ok := o.denials.get(q); ok {
 		return denied, nil
 	}
-	f, static, err := o.read(ctx, q)
-	if errors.Is(err, errGone) {
-		var seen bool
-		var unknown error
-		if f, static, seen, unknown = o.wasSeen(ctx, q); seen || unknown != nil {
-			err = unknown
-		}
-	}
+	f, found, err := o.find(ctx, q)
 	switch {
 	case errors.Is(err, errGone):
 		o.Metrics.PodLookedUp(gatewaymetrics.Gone)
@@ -155,16 +148,19 @@ func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
 		o.Metrics.PodLookedUp(gatewaymetrics.Failed)
 		return volume.Owner{}, err
 	}
-	if static {
+	if found.static {
 		o.facts.put(identity{q.podUID, f.node}, f)
 	} else {
 		o.facts.put(identity{podUID: q.podUID}, f)
 	}
 	owner := f.about(q)
-	if owner.Verdict == volume.Confirmed {
-		o.Metrics.PodLookedUp(gatewaymetrics.Found)
-	} else {
+	switch {
+	case owner.Verdict != volume.Confirmed:
 		o.Metrics.PodLookedUp(gatewaymetrics.Contradicted)
+	case found.seen:
+		o.Metrics.PodLookedUp(gatewaymetrics.Seen)
+	default:
+		o.Metrics.PodLookedUp(gatewaymetrics.Found)
 	}
 	return owner, nil
 }
@@ -178,17 +174,39 @@ func (q question) valid() bool {
 // errGone: there is no pod with that UID.
 var errGone = errors.New("the pod is gone")
 
-// read asks the API server about a pod. static: the UID is that of a static pod.
-func (o *Owners) read(ctx context.Context, q question) (f fact, static bool, err error) {
+// how is how a fact was found. static: the UID is that of a static pod. seen: the watch of pods that end has shown it.
+type how struct{ static, seen bool }
+
+// find finds a pod, without a request to the API server if it has ended before its question has its turn.
+func (o *Owners) find(ctx context.Context, q question) (fact, how, error) {
+	if f, ok, err := o.hasEnded(ctx, q); ok || err != nil {
+		return f, how{seen: true}, err
+	}
 	if err := o.reads.Wait(ctx); err != nil {
-		return fact{}, false, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, err)
+		return fact{}, how{}, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, err)
 	}
 	select {
 	case o.reading <- struct{}{}:
 		defer func() { <-o.reading }()
 	case <-ctx.Done():
-		return fact{}, false, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, ctx.Err())
+		return fact{}, how{}, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, ctx.Err())
 	}
+	if f, ok, err := o.hasEnded(ctx, q); ok || err != nil {
+		return f, how{seen: true}, err
+	}
+	f, static, err := o.read(ctx, q)
+	if !errors.Is(err, errGone) {
+		return f, how{static: static}, err
+	}
+	f, static, ok, err := o.wasSeen(ctx, q)
+	if err == nil && !ok {
+		err = errGone
+	}
+	return f, how{static: static, seen: true}, err
+}
+
+// read asks the API server about a pod. static: the UID is that of a static pod.
+func (o *Owners) read(ctx context.Context, q question) (f fact, static bool, err error) {
 	before, ok, err := o.Namespaces.Lookup(ctx, q.namespace)
 	if err != nil {
 		return fact{}, false, err
