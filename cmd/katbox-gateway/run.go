@@ -253,7 +253,7 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	}
 	hubs := hub.Config{
 		Reviewer: hub.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience), Tokens: tokens,
-		Expected: i.pods, Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
+		Expected: i.pods, Known: i.pods.Synced(), Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
 		Joined: func(node string) {
 			if i.outcomes != nil {
 				i.outcomes.Connected(node)

@@ -25,6 +25,15 @@ func (r *Registry) read(ctx context.Context, token string) (who Identity, clear 
 	if r.Tokens == nil {
 		return Identity{}, false
 	}
+	if r.Known != nil {
+		// After a start all nodes come back, and the pods are being listed: 20,000 take a few seconds.
+		waiting, cancel := context.WithTimeout(ctx, r.limits.wait/2)
+		defer cancel()
+		select {
+		case <-r.Known:
+		case <-waiting.Done():
+		}
+	}
 	c, err := r.Tokens.Read(ctx, token)
 	if err != nil {
 		r.Log.V(1).Info("a token is reviewed", logkeys.Cause, err.Error())

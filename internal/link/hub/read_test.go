@@ -259,3 +259,36 @@ func TestManyAtOnce(t *testing.T) {
 		come()
 	})
 }
+
+// TestBeforePodsAreKnown: nodes that come while the pods are listed wait for that, but not for long.
+func TestBeforePodsAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newIssuing(t)
+		defer s.Close()
+		known := make(chan struct{})
+		s.Known = known
+		heard := s.cluster.heard
+		s.cluster.heard = time.Time{}
+		time.AfterFunc(time.Second, func() {
+			s.cluster.change(func() { s.cluster.heard = heard })
+			close(known)
+		})
+		var all sync.WaitGroup
+		for range mostWaiting {
+			all.Go(func() {
+				if code := s.admits("n1", s.tokens["n1"]); code != 101 {
+					t.Errorf("answered %d", code)
+				}
+			})
+		}
+		all.Wait()
+		if read, reviewed := s.counted(); read != mostWaiting-1 || reviewed != 1 {
+			t.Errorf("%d tokens were read and %d reviewed", read, reviewed)
+		}
+		s.Known, s.cluster.heard = make(chan struct{}), time.Time{}
+		began := time.Now()
+		if code := s.admits("n1", s.tokens["n1"]); code != 101 || time.Since(began) != s.limits.wait/2 {
+			t.Errorf("where they are never known: %d after %s", code, time.Since(began))
+		}
+	})
+}

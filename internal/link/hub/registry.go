@@ -22,8 +22,9 @@ type Config struct {
 	Reviewer Reviewer
 	// Tokens may be nil: then the Reviewer is asked about each token.
 	Tokens Tokens
-	// Expected knows the pods of the daemons.
+	// Expected knows the pods of the daemons, from when Known is closed. Known may be nil: then Tokens do not wait for that.
 	Expected Expected
+	Known    <-chan struct{}
 	// Owners answers what nodes ask. Only the gateway has it.
 	Owners Owners
 	// Uploads may be nil: then nothing is archived. Only a gateway has it.
