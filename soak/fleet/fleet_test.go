@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/internal/launch"
@@ -73,25 +72,6 @@ func TestVolumes(t *testing.T) {
 	again := makeUp(3, part{Volumes: 100, Namespaces: map[string]string{"a": "ua", "b": "ub", "c": "uc"}})
 	if again.records[0].ID != v.records[0].ID {
 		t.Error("another run has other volumes")
-	}
-}
-
-// TestPace: a rate is that of five seconds, and never more than what was.
-func TestPace(t *testing.T) {
-	var p pace
-	at := func(second int, number int) {
-		base := time.Unix(int64(1000+second), 0)
-		p.looks = append(p.looks, glance{base, base.Add(100 * time.Millisecond), number})
-	}
-	if p.most() != 0 || p.all() != 0 {
-		t.Error("nothing has a rate")
-	}
-	for second, number := range []int{0, 500, 500, 500, 500, 1000, 2000, 2000} {
-		at(second, number)
-	}
-	// From 500 to 2000 in 5.1 s.
-	if most := p.most(); most < 294 || most > 295 || p.all() != 2000 {
-		t.Errorf("the rate is %v, of %d in all", most, p.all())
 	}
 }
 
@@ -228,13 +208,14 @@ func TestGateway(t *testing.T) {
 	}
 	status := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# HELP x\nkatbox_gateway_nodes_connected 17\nkatbox_gateway_nodes_expected 18\n"+
-			`katbox_gateway_token_reviews_total{outcome="accepted"} 3`+"\n"+`katbox_gateway_token_reviews_total{outcome="failed"} 4`+"\n")
+			`katbox_gateway_token_reviews_total{outcome="accepted"} 3`+"\n"+`katbox_gateway_token_reviews_total{outcome="failed"} 4`+"\n"+
+			`katbox_gateway_tokens_read_total 5`+"\n")
 	}))
 	defer status.Close()
 	if _, err := fmt.Sscanf(status.URL, "http://127.0.0.1:%d", &g.statusPort); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := g.counts(context.Background()); err != nil || c != (counts{17, 7}) {
+	if c, err := g.counts(context.Background()); err != nil || c != (counts{17, 7, 5}) {
 		t.Errorf("counts are %+v, %v", c, err)
 	}
 }

@@ -175,8 +175,8 @@ func (g *gateway) status(ctx context.Context, path string) (string, error) {
 	return string(body), err
 }
 
-// counts are numbers from the gateway's metrics.
-type counts struct{ connected, reviews int }
+// counts are numbers from the gateway's metrics: nodes, and tokens that the API server reviewed, and that the gateway read.
+type counts struct{ connected, reviews, read int }
 
 func (g *gateway) counts(ctx context.Context) (c counts, err error) {
 	text, err := g.status(ctx, "/metrics")
@@ -193,6 +193,8 @@ func (g *gateway) counts(ctx context.Context) (c counts, err error) {
 			c.connected = int(number)
 		case strings.HasPrefix(name, "katbox_gateway_token_reviews_total{"):
 			c.reviews += int(number)
+		case name == "katbox_gateway_tokens_read_total":
+			c.read = int(number)
 		}
 	}
 	return c, lines.Err()

@@ -46,7 +46,7 @@ func parseOptions(args []string) (options, error) {
 	switch {
 	case o.kubeconfig == "":
 		return o, fmt.Errorf("%w: there is no cluster: set KUBECONFIG, or give --kubeconfig", launch.ErrUsage)
-	case o.nodes < 1 || o.nodes > 10_000, o.namespaces < 1 || o.namespaces > 1000, o.volumes < o.namespaces, o.lists < 1, o.restarts < 0,
+	case o.nodes < 1 || o.nodes > 20_000, o.namespaces < 1 || o.namespaces > 1000, o.volumes < o.namespaces, o.lists < 1, o.restarts < 0,
 		o.parallel < 1, o.silent < 0 || o.silent >= o.nodes:
 		return o, fmt.Errorf("%w: a number is out of range, or a node has fewer volumes than there are namespaces", launch.ErrUsage)
 	}
