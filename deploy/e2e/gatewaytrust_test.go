@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -139,7 +140,31 @@ func (c *gatewayCluster) testNodeTrust() {
 		!strings.Contains(err.Error(), "Unauthorized") && !strings.Contains(err.Error(), "logged in") {
 		c.t.Errorf("the daemon's token at the API server: %v, %s", err, out)
 	}
+	if reads := c.tokensRead(); reads == 0 {
+		c.t.Error("no token was read by the cluster's keys: may the gateway read them, and does it see its own watch?")
+	}
 	c.wholeFleet()
+}
+
+// tokensRead is how many tokens of daemons the replicas have accepted without a TokenReview.
+func (c *gatewayCluster) tokensRead() (reads int) {
+	c.t.Helper()
+	for _, replica := range c.replicas() {
+		text, err := c.try("", "curl", "--silent", "--max-time", "10", "http://"+replica+":8080/metrics")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for line := range strings.Lines(text) {
+			if rest, found := strings.CutPrefix(line, "katbox_gateway_tokens_read_total "); found {
+				n, err := strconv.Atoi(strings.TrimSpace(rest))
+				if err != nil {
+					c.t.Fatal(err)
+				}
+				reads += n
+			}
+		}
+	}
+	return reads
 }
 
 func (c *gatewayCluster) server() string {
