@@ -180,6 +180,7 @@ func (r *Registry) review(ctx context.Context, address, token string) (Identity,
 	defer leave()
 	waiting, cancel := context.WithTimeout(ctx, r.limits.wait)
 	defer cancel()
+	reviews := r.reviews
 	if who, clear := r.read(waiting, token); clear {
 		leave, confirmed := r.account.enter(waiting, who.ServiceAccountUID)
 		if confirmed {
@@ -187,15 +188,17 @@ func (r *Registry) review(ctx context.Context, address, token string) (Identity,
 			return who, nil
 		}
 		defer leave()
+		reviews = r.account.reviews
+	} else {
+		// The rate comes last: what waits for a slow API server must not reach it all at once afterwards.
+		select {
+		case r.reviewing <- struct{}{}:
+			defer func() { <-r.reviewing }()
+		case <-waiting.Done():
+			return Identity{}, later(Busy, "too many nodes connect at once, or the API server is slow; try again in a moment")
+		}
 	}
-	// The rate comes last: what waits for a slow API server must not reach it all at once afterwards.
-	select {
-	case r.reviewing <- struct{}{}:
-		defer func() { <-r.reviewing }()
-	case <-waiting.Done():
-		return Identity{}, later(Busy, "too many nodes connect at once, or the API server is slow; try again in a moment")
-	}
-	if err := r.reviews.Wait(waiting); err != nil {
+	if err := reviews.Wait(waiting); err != nil {
 		return Identity{}, later(Busy, "too many nodes connect at once; try again in a moment")
 	}
 	asking, cancel := context.WithTimeout(ctx, r.limits.review)

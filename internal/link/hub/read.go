@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/link/satoken"
 )
@@ -57,11 +59,16 @@ func (r *Registry) runs(c satoken.Claims) bool {
 		time.Since(pod.Heard) < believed
 }
 
+// accountsPerSecond bounds TokenReviews that are to confirm the ServiceAccount.
+const accountsPerSecond = 10
+
 // account is the UID of the daemons' ServiceAccount, as TokenReviews have confirmed it. Once in a while a token that is clear is
 // reviewed for this, while the others of the ServiceAccount wait. So the API server also sees now and then what its keys let in.
 type account struct {
-	// turn is taken by the request whose token is reviewed for all.
-	turn chan struct{}
+	// turn is taken by the request whose token is reviewed for all. reviews bounds that where it fails: the token is one that the
+	// cluster has signed, so those that are not do not hold it up.
+	turn    chan struct{}
+	reviews *rate.Limiter
 
 	mu  sync.Mutex
 	uid string

@@ -292,3 +292,31 @@ func TestBeforePodsAreKnown(t *testing.T) {
 		}
 	})
 }
+
+// TestForgedTokensHoldUpNoNode: however many tokens wait for a TokenReview that were not signed, a daemon does not wait behind them.
+func TestForgedTokensHoldUpNoNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newIssuing(t)
+		defer s.Close()
+		hanging := 0
+		s.cluster.onReview = func(ctx context.Context) {
+			s.cluster.mu.Lock()
+			hangs := hanging < reviewsAtOnce
+			hanging++
+			s.cluster.mu.Unlock()
+			if hangs {
+				<-ctx.Done()
+			}
+		}
+		var all sync.WaitGroup
+		for range mostWaiting / 2 {
+			all.Go(func() { s.admits("n2", "forged") })
+		}
+		time.Sleep(time.Second) // until all places are taken
+		began := time.Now()
+		if code := s.admits("n1", s.tokens["n1"]); code != 101 || time.Since(began) > time.Second {
+			t.Errorf("answered %d after %s", code, time.Since(began))
+		}
+		all.Wait()
+	})
+}

@@ -160,7 +160,7 @@ func New(c Config) (*Registry, error) {
 	r := &Registry{
 		Config: c, id: rand.Text(), started: time.Now(), nodes: map[string]*node{}, transport: newTransport(),
 		reviews: rate.NewLimiter(reviewsPerSecond, reviewsBurst), reviewing: make(chan struct{}, reviewsAtOnce),
-		account:  account{turn: make(chan struct{}, 1)},
+		account:  account{turn: make(chan struct{}, 1), reviews: rate.NewLimiter(accountsPerSecond, accountsPerSecond)},
 		refusals: rate.NewLimiter(1, 20),
 		limits: limits{
 			silent: 2000, asking: 5000,
