@@ -1,17 +1,17 @@
 // Fleet measures the gateway with thousands of nodes on one machine: how long a list of all of them
-// takes, what three silent nodes cost, how much memory the gateway needs, and how soon all nodes are
-// back after its restart.
+// takes, what three silent nodes cost, how much memory a replica needs, how soon all nodes are back after
+// a restart, with how few TokenReviews, and what lists notice of the loss of one replica of several.
 //
 // The API server is a real one, with aggregation: that of the kubeconfig. The gateway is the real
-// program. The nodes are made up. The API server has a Node and a daemon's pod for each, and gives each
-// a token; another process plays them all: with internal/node/uplink, the daemon's own way to the gateway,
+// program, one process or several. The nodes are made up. The API server has a Node and a daemon's pod for each, and gives each
+// a token; other processes play them all: with internal/node/uplink, the daemon's own way to the gateway,
 // over a TLS connection for each, and with the daemon's handler over volumes that do not exist.
 //
 //   - main.go and options.go are the command line.
-//   - story.go and measure.go are what happens, in order, and what has to come out.
+//   - story.go, measure.go and loss.go are what happens, in order, and what has to come out.
 //   - server.go talks to the API server; objects.go is what fleet makes there, and removes at the end.
-//   - gateway.go runs the gateway and looks at it.
-//   - fleet.go runs the other process, which is play.go and volumes.go.
+//   - gateway.go runs a replica of the gateway and looks at it; gateways.go are all of them.
+//   - fleet.go runs the other processes, which are play.go and volumes.go.
 //
 // It takes a cluster that has no gateway yet, and leaves it as it was. It is no place for other work:
 // 5,000 nodes without a kubelet keep its controllers busy.

@@ -9,13 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // part is what the process that plays the nodes is told at its start.
 type part struct {
-	// Gateway is HOST:PORT, CAFile its CA. Tokens is a directory with a file for each node.
+	// Gateway is HOST:PORT, of several replicas with commas between them; CAFile is its CA. Tokens is a directory with a file for each node.
 	Gateway, CAFile, Tokens string
-	Nodes, Volumes          int
+	// First is the number of the first node.
+	First, Nodes, Volumes int
 	// Namespaces are the names and UIDs of the volumes' namespaces.
 	Namespaces map[string]string
 	Verbose    bool
@@ -27,20 +29,58 @@ type order struct {
 	Silent int
 }
 
-// fleet is the process that plays the nodes.
-type fleet struct {
+// mostOfAPlayer is how many connections one process may have: there is a limit of open files.
+const mostOfAPlayer = 16_000
+
+// fleet are the processes that play the nodes.
+type fleet []*player
+
+// startFleet starts them. The nodes connect at once.
+func startFleet(p part) (f fleet, err error) {
+	each := max(1, mostOfAPlayer/(1+strings.Count(p.Gateway, ",")))
+	for first := 0; first < p.Nodes; first += each {
+		some := p
+		some.First, some.Nodes = first, min(each, p.Nodes-first)
+		one, err := startPlayer(some)
+		if err != nil {
+			return f, err
+		}
+		f = append(f, one)
+	}
+	return f, nil
+}
+
+// tell gives an order, and waits until it is carried out.
+func (f fleet) tell(o order) error {
+	for _, p := range f {
+		if err := p.tell(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends the processes.
+func (f fleet) stop() (err error) {
+	for _, p := range f {
+		err = errors.Join(err, p.stop())
+	}
+	return err
+}
+
+// player is one process.
+type player struct {
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Scanner
 }
 
-// startFleet starts it. The nodes connect at once.
-func startFleet(p part) (*fleet, error) {
+func startPlayer(p part) (*player, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{process: exec.Command(self, partPlay)}
+	f := &player{process: exec.Command(self, partPlay)}
 	f.process.Stderr = os.Stderr
 	in, err := f.process.StdinPipe()
 	out, err2 := f.process.StdoutPipe()
@@ -54,8 +94,7 @@ func startFleet(p part) (*fleet, error) {
 	return f, json.NewEncoder(f.in).Encode(p)
 }
 
-// tell gives an order, and waits until it is carried out.
-func (f *fleet) tell(o order) error {
+func (f *player) tell(o order) error {
 	if err := json.NewEncoder(f.in).Encode(o); err != nil {
 		return err
 	}
@@ -65,8 +104,7 @@ func (f *fleet) tell(o order) error {
 	return nil
 }
 
-// stop ends the process.
-func (f *fleet) stop() error {
+func (f *player) stop() error {
 	f.in.Close()
 	return f.process.Wait()
 }

@@ -164,12 +164,12 @@ users: [{name: u, user: {token: secret}}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{address: "10.0.0.1", nodes: 3, namespaces: 2, parallel: 1}
+	o := options{address: "10.0.0.1", nodes: 3, namespaces: 2, parallel: 1, replicas: 2}
 	if err := s.free(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for range 2 {
-		uids, err := s.prepare(t.Context(), o, 10250)
+		uids, err := s.prepare(t.Context(), o, []int{10250, 10251})
 		if err != nil || len(uids) != 2 || uids[namespaceName(1)] != "uid-"+namespaceName(1) {
 			t.Fatalf("namespaces are %v, %v", uids, err)
 		}
@@ -178,7 +178,7 @@ users: [{name: u, user: {token: secret}}]
 			t.Fatalf("tokens are %v, %v", tokens, err)
 		}
 	}
-	if len(objects) != 15 {
+	if len(objects) != 16 {
 		t.Errorf("made are %d objects: %v", len(objects), objects)
 	}
 	if err := s.remove(t.Context(), o); err != nil {
@@ -197,9 +197,13 @@ users: [{name: u, user: {token: secret}}]
 
 // TestGateway: the gateway's certificate is for the address of the nodes, and its numbers are read.
 func TestGateway(t *testing.T) {
-	g, err := newGateway(options{address: "127.0.0.1"}, t.TempDir())
+	all, err := newGateways(options{address: "127.0.0.1", replicas: 2}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
+	}
+	g := all[0]
+	if at := all.addresses(); at != g.at(g.nodesPort)+","+g.at(all[1].nodesPort) || g.nodesPort == all[1].nodesPort {
+		t.Errorf("the nodes find the replicas at %s", at)
 	}
 	for _, name := range []string{"ca.crt", "tls.crt", "tls.key"} {
 		if _, err := os.Stat(filepath.Join(g.dir, name)); err != nil {
@@ -217,5 +221,9 @@ func TestGateway(t *testing.T) {
 	}
 	if c, err := g.counts(context.Background()); err != nil || c != (counts{17, 7, 5}) {
 		t.Errorf("counts are %+v, %v", c, err)
+	}
+	all[1].statusPort = g.statusPort
+	if c, err := all.counts(context.Background()); err != nil || c != (counts{17, 14, 10}) {
+		t.Errorf("counts of both are %+v, %v", c, err)
 	}
 }

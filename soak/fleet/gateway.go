@@ -28,7 +28,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/host"
 )
 
-// gateway is the gateway's process.
+// gateway is the process of one replica.
 type gateway struct {
 	o                              options
 	dir                            string
@@ -37,19 +37,22 @@ type gateway struct {
 	ended                          chan error
 }
 
-// newGateway chooses the ports and makes a certificate. The nodes know the gateway by an address,
+// newGateways chooses the ports and makes a certificate. The nodes know the gateway by an address,
 // since its name is not resolved here, so that is in the certificate.
-func newGateway(o options, dir string) (*gateway, error) {
-	g := &gateway{o: o, dir: dir}
-	for _, port := range []*int{&g.apiPort, &g.nodesPort, &g.statusPort} {
-		l, err := net.Listen("tcp", net.JoinHostPort(o.address, "0"))
-		if err != nil {
-			return nil, fmt.Errorf("--address: %w", err)
+func newGateways(o options, dir string) (all gateways, err error) {
+	for range o.replicas {
+		g := &gateway{o: o, dir: dir}
+		for _, port := range []*int{&g.apiPort, &g.nodesPort, &g.statusPort} {
+			l, err := net.Listen("tcp", net.JoinHostPort(o.address, "0"))
+			if err != nil {
+				return nil, fmt.Errorf("--address: %w", err)
+			}
+			*port = l.Addr().(*net.TCPAddr).Port
+			defer l.Close() // they are to differ
 		}
-		*port = l.Addr().(*net.TCPAddr).Port
-		defer l.Close() // they are to differ
+		all = append(all, g)
 	}
-	return g, g.certify()
+	return all, all[0].certify()
 }
 
 // ca is the file of the CA.
@@ -131,6 +134,15 @@ func (g *gateway) stop() error {
 	case <-time.After(stopLimit):
 		return fmt.Errorf("the gateway has not ended %s after SIGTERM", stopLimit)
 	}
+}
+
+// kill ends the program as the kernel does that has no memory for it.
+func (g *gateway) kill() error {
+	ended := g.ended
+	err := g.process.Process.Kill()
+	g.process = nil
+	<-ended //nolint:errcheck // it was killed
+	return err
 }
 
 // tail keeps the end of what is written.

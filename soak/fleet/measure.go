@@ -220,16 +220,16 @@ func (s *story) noneMissing(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// memory says how much memory the gateway has.
+// memory says how much memory a replica has at most.
 func (s *story) memory(when string, all bool) error {
-	now, peak, err := s.gateway.memory()
+	now, peak, err := s.gateways.memory()
 	if err != nil {
 		return err
 	}
 	if !all {
-		s.want(now <= mostMemory, "the gateway has %d MiB %s, of at most %d MiB", now, when, mostMemory)
+		s.want(now <= mostMemory, "a replica has %d MiB %s, of at most %d MiB", now, when, mostMemory)
 		return nil
 	}
-	s.want(peak <= mostMemory, "the gateway has %d MiB %s, and had %d MiB, of at most %d MiB", now, when, peak, mostMemory)
+	s.want(peak <= mostMemory, "a replica has %d MiB %s, and had %d MiB, of at most %d MiB", now, when, peak, mostMemory)
 	return nil
 }

@@ -63,7 +63,7 @@ func (s *server) free(ctx context.Context) error {
 }
 
 // prepare makes all but the nodes. It returns the UIDs of the namespaces of the volumes.
-func (s *server) prepare(ctx context.Context, o options, apiPort int) (uids map[string]string, err error) {
+func (s *server) prepare(ctx context.Context, o options, apiPorts []int) (uids map[string]string, err error) {
 	base := "/api/v1/namespaces/" + own
 	for _, one := range []struct {
 		collection string
@@ -74,26 +74,26 @@ func (s *server) prepare(ctx context.Context, o options, apiPort int) (uids map[
 		{base + "/secrets", object{"metadata": metadata("katbox-gateway")}},
 		{base + "/configmaps", object{"metadata": metadata("katbox-gateway-ca")}},
 		{base + "/services", object{"metadata": metadata("katbox-gateway"), "spec": object{
-			"ports": []object{{"name": "api", "port": 443, "targetPort": apiPort}},
+			"ports": []object{{"name": "api", "port": 443, "targetPort": apiPorts[0]}},
 		}}},
 	} {
 		if _, err := s.make(ctx, one.collection, one.object); err != nil {
 			return nil, err
 		}
 	}
-	// The port differs from run to run.
-	slices := "/apis/discovery.k8s.io/v1/namespaces/" + own + "/endpointslices"
-	for _, old := range []string{slices + "/katbox-gateway", apiService} {
-		if err := s.do(ctx, http.MethodDelete, old, nil, nil); err != nil && !is(err, http.StatusNotFound) {
+	// The ports differ from run to run.
+	if err := s.gone(ctx, apiService); err != nil {
+		return nil, err
+	}
+	for i := range mostReplicas {
+		if err := s.leave(ctx, i); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := s.make(ctx, slices, object{
-		"metadata": metadata("katbox-gateway", "kubernetes.io/service-name", "katbox-gateway"), "addressType": "IPv4",
-		"ports":     []object{{"name": "api", "port": apiPort, "protocol": "TCP"}},
-		"endpoints": []object{{"addresses": []string{o.address}, "conditions": object{"ready": true}}},
-	}); err != nil {
-		return nil, err
+	for i, port := range apiPorts {
+		if err := s.join(ctx, o, i, port); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := s.make(ctx, apiServices, object{
 		"metadata": metadata("v1alpha1.katbox.io"), "spec": object{
@@ -112,6 +112,32 @@ func (s *server) prepare(ctx context.Context, o options, apiPort int) (uids map[
 		uids[made.Metadata.Name] = made.Metadata.UID
 	}
 	return uids, nil
+}
+
+// endpoints are where the API server finds the replicas: each has a slice, since each has a port.
+const endpoints = "/apis/discovery.k8s.io/v1/namespaces/" + own + "/endpointslices"
+
+// join lets the API server ask a replica.
+func (s *server) join(ctx context.Context, o options, replica, apiPort int) error {
+	_, err := s.make(ctx, endpoints, object{
+		"metadata": metadata(fmt.Sprint("katbox-gateway-", replica), "kubernetes.io/service-name", "katbox-gateway"), "addressType": "IPv4",
+		"ports":     []object{{"name": "api", "port": apiPort, "protocol": "TCP"}},
+		"endpoints": []object{{"addresses": []string{o.address}, "conditions": object{"ready": true}}},
+	})
+	return err
+}
+
+// leave keeps the API server from asking a replica.
+func (s *server) leave(ctx context.Context, replica int) error {
+	return s.gone(ctx, fmt.Sprint(endpoints, "/katbox-gateway-", replica))
+}
+
+// gone deletes an object that may be there.
+func (s *server) gone(ctx context.Context, path string) error {
+	if err := s.do(ctx, http.MethodDelete, path, nil, nil); err != nil && !is(err, http.StatusNotFound) {
+		return err
+	}
+	return nil
 }
 
 func namespaceName(i int) string { return fmt.Sprintf("fleet-team-%03d", i) }
@@ -171,21 +197,15 @@ func (s *server) tokens(ctx context.Context, o options) ([]string, error) {
 // remove removes all that fleet made: the APIService first, else no namespace would go.
 func (s *server) remove(ctx context.Context, o options) error {
 	selector := "labelSelector=" + url.QueryEscape(own)
-	gone := func(path string) error {
-		if err := s.do(ctx, http.MethodDelete, path, nil, nil); err != nil && !is(err, http.StatusNotFound) {
-			return err
-		}
-		return nil
-	}
-	err := gone(apiService)
+	err := s.gone(ctx, apiService)
 	// No kubelet would end the pods.
 	for _, all := range []string{"/api/v1/namespaces/" + own + "/pods?gracePeriodSeconds=0&" + selector, "/api/v1/nodes?" + selector} {
 		err = errors.Join(err, s.removeAll(ctx, all))
 	}
 	for i := range o.namespaces {
-		err = errors.Join(err, gone("/api/v1/namespaces/"+namespaceName(i)))
+		err = errors.Join(err, s.gone(ctx, "/api/v1/namespaces/"+namespaceName(i)))
 	}
-	return errors.Join(err, gone("/api/v1/namespaces/"+own))
+	return errors.Join(err, s.gone(ctx, "/api/v1/namespaces/"+own))
 }
 
 // removeAll removes all objects of a collection, a few hundred at a time.

@@ -8,6 +8,9 @@ import (
 	"github.com/katbox/katbox/soak/internal/launch"
 )
 
+// mostReplicas bounds the replicas.
+const mostReplicas = 9
+
 // options say what to play.
 type options struct {
 	kubeconfig string
@@ -19,6 +22,7 @@ type options struct {
 	silent     int
 	lists      int
 	restarts   int
+	replicas   int
 	parallel   int
 	keep       bool
 	verbose    bool
@@ -37,6 +41,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.silent, "silent", 3, "number of nodes that are silent for a while")
 	flags.IntVar(&o.lists, "lists", 10, "how often each list is made")
 	flags.IntVar(&o.restarts, "restarts", 1, "how often the gateway is started anew")
+	flags.IntVar(&o.replicas, "replicas", 1, "number of replicas of the gateway; of several one is killed")
 	flags.IntVar(&o.parallel, "parallel", 16, "how many objects are made at the same time")
 	flags.BoolVar(&o.keep, "keep", false, "leave the objects in the cluster, for the next run with the same nodes")
 	flags.BoolVar(&o.verbose, "verbose", false, "show the logs of the gateway and of the nodes")
@@ -47,7 +52,7 @@ func parseOptions(args []string) (options, error) {
 	case o.kubeconfig == "":
 		return o, fmt.Errorf("%w: there is no cluster: set KUBECONFIG, or give --kubeconfig", launch.ErrUsage)
 	case o.nodes < 1 || o.nodes > 20_000, o.namespaces < 1 || o.namespaces > 1000, o.volumes < o.namespaces, o.lists < 1, o.restarts < 0,
-		o.parallel < 1, o.silent < 0 || o.silent >= o.nodes:
+		o.parallel < 1, o.replicas < 1 || o.replicas > mostReplicas, o.silent < 0 || o.silent >= o.nodes:
 		return o, fmt.Errorf("%w: a number is out of range, or a node has fewer volumes than there are namespaces", launch.ErrUsage)
 	}
 	var err error

@@ -36,7 +36,7 @@ func play(ctx context.Context, in io.Reader, out io.Writer) error {
 	if p.Verbose {
 		log = funcr.New(func(_, line string) { fmt.Fprintln(os.Stderr, "node:", line) }, funcr.Options{})
 	}
-	for i := range p.Nodes {
+	for i := p.First; i < p.First+p.Nodes; i++ {
 		if err := p.connect(i, log.WithValues("node", nodeName(i)), &silent); err != nil {
 			return err
 		}

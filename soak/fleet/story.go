@@ -19,7 +19,9 @@ const (
 	look = 250 * time.Millisecond
 	// idle is how long the gateway is left alone before its memory is looked at.
 	idle = 20 * time.Second
-	// mostReviews bounds the TokenReviews of a start: one a minute, and a few while the first nodes come. They do not grow with the nodes.
+	// comeLimit is how long all nodes may take to connect.
+	comeLimit = 90 * time.Second
+	// mostReviews bounds the TokenReviews of a replica's start: one a minute, and a few while the first nodes come. They do not grow with the nodes.
 	mostReviews = 20
 	// cleanLimit is how long the end may take.
 	cleanLimit = 10 * time.Minute
@@ -27,11 +29,11 @@ const (
 
 // story is one run.
 type story struct {
-	o       options
-	out     io.Writer
-	server  *server
-	gateway *gateway
-	fleet   *fleet
+	o        options
+	out      io.Writer
+	server   *server
+	gateways gateways
+	fleet    fleet
 	// usual is how long a list with all nodes takes.
 	usual  time.Duration
 	missed bool
@@ -69,7 +71,7 @@ func tell(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, act := range []func(context.Context) error{s.connectAll(p), s.lists, s.silence, s.restart} {
+	for _, act := range []func(context.Context) error{s.connectAll(p), s.lists, s.silence, s.loss, s.restart} {
 		if err := act(ctx); err != nil {
 			return err
 		}
@@ -82,11 +84,11 @@ func tell(ctx context.Context, o options, out io.Writer) (err error) {
 
 // begin makes the objects in the cluster.
 func (s *story) begin(ctx context.Context, dir string) (p part, err error) {
-	if s.gateway, err = newGateway(s.o, dir); err != nil {
+	if s.gateways, err = newGateways(s.o, dir); err != nil {
 		return p, err
 	}
 	began := time.Now()
-	namespaces, err := s.server.prepare(ctx, s.o, s.gateway.apiPort)
+	namespaces, err := s.server.prepare(ctx, s.o, s.gateways.apiPorts())
 	if err != nil {
 		return p, err
 	}
@@ -97,7 +99,7 @@ func (s *story) begin(ctx context.Context, dir string) (p part, err error) {
 	s.say("        the API server has %d nodes, as many pods and tokens, and %d namespaces; made in %.0f s",
 		s.o.nodes, s.o.namespaces, time.Since(began).Seconds())
 	p = part{
-		Gateway: s.gateway.at(s.gateway.nodesPort), CAFile: s.gateway.ca(), Tokens: dir + "/tokens", Nodes: s.o.nodes,
+		Gateway: s.gateways.addresses(), CAFile: s.gateways[0].ca(), Tokens: dir + "/tokens", Nodes: s.o.nodes,
 		Volumes: s.o.volumes, Namespaces: namespaces, Verbose: s.o.verbose,
 	}
 	return p, writeTokens(p.Tokens, tokens)
@@ -105,12 +107,7 @@ func (s *story) begin(ctx context.Context, dir string) (p part, err error) {
 
 // end ends all processes and removes all objects.
 func (s *story) end() (err error) {
-	if s.fleet != nil {
-		err = s.fleet.stop()
-	}
-	if s.gateway != nil {
-		err = errors.Join(err, s.gateway.stop())
-	}
+	err = errors.Join(s.fleet.stop(), s.gateways.stop())
 	if s.o.keep {
 		return err
 	}
@@ -128,11 +125,8 @@ func (s *story) wait(ctx context.Context, what string, is func(context.Context) 
 		if ok {
 			return nil
 		}
-		select {
-		case ended := <-s.gateway.ended:
-			s.gateway.process = nil
-			return ended
-		default:
+		if err := s.gateways.ended(); err != nil {
+			return err
 		}
 		if paused := retry.Pause(ctx, look); paused != nil {
 			return fmt.Errorf("waited in vain for %s: %w", what, errors.Join(err, paused))
@@ -143,11 +137,11 @@ func (s *story) wait(ctx context.Context, what string, is func(context.Context) 
 // connectAll starts the gateway and the nodes, and waits until all is connected.
 func (s *story) connectAll(p part) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
-		if err := s.gateway.start(); err != nil {
+		if err := s.gateways.start(); err != nil {
 			return err
 		}
 		if err := s.wait(ctx, "the gateway's ports", func(ctx context.Context) (bool, error) {
-			c, err := s.gateway.counts(ctx)
+			c, err := s.gateways.counts(ctx)
 			return err == nil && c.connected == 0, err
 		}); err != nil {
 			return err
@@ -171,7 +165,7 @@ func (s *story) connectAll(p part) func(context.Context) error {
 // ready waits until the API server asks the gateway.
 func (s *story) ready(ctx context.Context) error {
 	return s.wait(ctx, "the API server to ask the gateway", func(ctx context.Context) (bool, error) {
-		if _, err := s.gateway.status(ctx, "/readyz"); err != nil {
+		if err := s.gateways.ready(ctx); err != nil {
 			return false, err
 		}
 		err := s.server.do(ctx, http.MethodGet, group+"/retainedvolumes?limit=1", nil, nil)
@@ -184,25 +178,26 @@ func (s *story) come(ctx context.Context, what string) error {
 	began := time.Now()
 	var c counts
 	err := s.wait(ctx, "all nodes to be connected", func(ctx context.Context) (_ bool, err error) {
-		c, err = s.gateway.counts(ctx)
+		c, err = s.gateways.counts(ctx)
 		return err == nil && c.connected >= s.o.nodes, err
 	})
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
-	s.want(took <= time.Minute, "%d nodes %s, within %.1f s of at most 60 s", s.o.nodes, what, took.Seconds())
-	s.want(c.reviews <= mostReviews, "%d TokenReviews, of at most %d, and %d tokens were read", c.reviews, mostReviews, c.read)
+	s.want(took <= comeLimit, "%d nodes %s, within %.1f s of at most %.0f s", s.o.nodes, what, took.Seconds(), comeLimit.Seconds())
+	most := mostReviews * s.o.replicas
+	s.want(c.reviews <= most, "%d TokenReviews, of at most %d, and %d tokens were read", c.reviews, most, c.read)
 	return nil
 }
 
-// restart starts the gateway anew.
+// restart starts all replicas anew.
 func (s *story) restart(ctx context.Context) error {
 	for range s.o.restarts {
-		if err := s.gateway.stop(); err != nil {
+		if err := s.gateways.stop(); err != nil {
 			return err
 		}
-		if err := s.gateway.start(); err != nil {
+		if err := s.gateways.start(); err != nil {
 			return err
 		}
 		if err := s.come(ctx, "are back after a restart of the gateway"); err != nil {
