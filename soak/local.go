@@ -11,7 +11,6 @@ import (
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/local"
-	"github.com/katbox/katbox/soak/story"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -43,7 +42,7 @@ func newLocals(l testbed.Layout, seed uint64) (*locals, error) {
 		"--local-pool", class+"="+filepath.Join(s.work, "pool")+",backend="+string(local.Image))
 	s.player, err = local.NewPlayer(local.Config{
 		Controller: c, Socket: socket, Kubelet: l.Kubelet, Pools: map[string]local.Backend{class: local.Image}, FSType: "xfs",
-		Prefix: fmt.Sprintf("%x", seed), Journal: func(story.Event) error { return nil },
+		Prefix: fmt.Sprintf("%x", seed),
 	})
 	return s, err
 }

@@ -32,7 +32,7 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 	}
 	byNewClock(acks, began)
 	c := &checker{findings: &findings{out: out}}
-	if c.locals, err = newLocals(o, "after", func(story.Event) error { return nil }); err != nil {
+	if c.locals, err = newLocals(o, "after", nil); err != nil {
 		return 0, err
 	}
 	defer c.locals.close()

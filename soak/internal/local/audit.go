@@ -112,9 +112,9 @@ func (c contents) empty() bool {
 	return len(c.left)+len(c.volumes)+len(c.snapshots) == 0 && c.pool.Provisioned == 0
 }
 
-// await looks at the pool until it is as it should be, or for as long as a call may take, and returns what is there.
+// await looks at the pool until it is as it should be, or for as long as that may take, and returns what is there.
 func (a audit) await(ctx context.Context, is func(contents) bool) (has contents, err error) {
-	limit := time.Now().Add(callLimit)
+	limit := time.Now().Add(a.settle)
 	err = pause.Until(ctx, again, func() (bool, error) {
 		all, err := a.Controller.pools(ctx, a.classes())
 		has = contents{pool: all[a.class]}
@@ -150,18 +150,22 @@ func (a audit) use(ctx context.Context, v *volume) error {
 	if err != nil {
 		return err
 	}
-	is, err := ask[found](ctx, a.Controller, http.MethodGet, a.pathOf(v), nil)
-	if err != nil {
-		return errors.Join(err, a.leave(ctx, v, auditor))
-	}
-	a.told(is.sight(volumes, "", now(v.told())))
-	v.size = is.Size
 	u := &Use{Player: a.Player, volume: v, pod: auditor, target: target}
-	err = errors.Join(u.Verify(), a.fill(u), u.write())
+	err = errors.Join(a.see(ctx, v), u.Verify(), a.fill(u), u.write())
 	if err == nil {
-		err = errors.Join(u.grow(ctx), a.fill(u), u.Verify())
+		err = errors.Join(u.grow(ctx), a.see(ctx, v), a.fill(u), u.Verify())
 	}
 	return errors.Join(err, a.leave(ctx, v, auditor))
+}
+
+// see looks at what the node says of a volume, which decides how large it is from now on.
+func (a audit) see(ctx context.Context, v *volume) error {
+	is, err := ask[found](ctx, a.Controller, http.MethodGet, a.pathOf(v), nil)
+	if err == nil {
+		v.size = is.Size
+		a.told(is.sight(volumes, "", now(v.told())))
+	}
+	return err
 }
 
 // fill fails if the pod cannot have the room that it was promised, or has more.

@@ -34,3 +34,25 @@ func TestLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestContents: a pool is settled when all is whole in it, and empty when nothing is in it, promised, or on its disk.
+func TestContents(t *testing.T) {
+	t.Parallel()
+	whole, half := []found{{Ready: true}}, []found{{Ready: true}, {}}
+	for _, tt := range []struct {
+		has            contents
+		settled, empty bool
+	}{
+		{contents{}, true, true},
+		{contents{volumes: whole}, true, false},
+		{contents{snapshots: whole}, true, false},
+		{contents{volumes: half, snapshots: whole}, false, false},
+		{contents{volumes: whole, snapshots: half}, false, false},
+		{contents{left: []string{"records/pvc-1"}}, true, false},
+		{contents{pool: pool{Provisioned: 1}}, true, false},
+	} {
+		if settled, empty := tt.has.settled(), tt.has.empty(); settled != tt.settled || empty != tt.empty {
+			t.Errorf("%+v is settled: %t, empty: %t", tt.has, settled, empty)
+		}
+	}
+}

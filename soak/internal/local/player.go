@@ -27,7 +27,7 @@ const (
 	mostIdle = 3
 )
 
-// Config is what a [Player] needs. All fields are required.
+// Config is what a [Player] needs. All fields but Journal are required.
 type Config struct {
 	Controller *Controller
 	// Socket is that of the local driver, Kubelet the kubelet's directory.
@@ -38,7 +38,7 @@ type Config struct {
 	FSType string
 	// Prefix begins the names of the volumes.
 	Prefix string
-	// Journal tells an event. It returns when that is told.
+	// Journal tells an event, and returns when that is told; nil for none.
 	Journal func(story.Event) error
 }
 
@@ -47,6 +47,8 @@ type Player struct {
 	Config
 	calls csi.NodeClient
 	is    map[string]pool
+	// settle is how long [Player.Audit] waits for what is not ready, or not gone yet.
+	settle time.Duration
 
 	mu    sync.Mutex
 	book  book
@@ -69,7 +71,9 @@ func (v *volume) told() string { return nameOf(v.class, volumes, v.name) }
 // NewPlayer returns a player of a node that is connected, or comes.
 func NewPlayer(cfg Config) (*Player, error) {
 	calls, err := dial(cfg.Socket)
-	return &Player{Config: cfg, calls: calls, book: make(book), idle: make(map[string][]*volume), count: make(map[story.Verb]int)}, err
+	return &Player{
+		Config: cfg, calls: calls, settle: callLimit, book: make(book), idle: make(map[string][]*volume), count: make(map[story.Verb]int),
+	}, err
 }
 
 // Open waits for the pools. After a start of the daemon it may be called again, also while volumes are used.
@@ -109,7 +113,7 @@ func (p *Player) Standing() string { return p.book.standing() }
 // tell notes an event, in the journal too.
 func (p *Player) tell(e story.Event) error {
 	e.At = time.Now()
-	if err := p.Told(e); err != nil {
+	if err := p.Told(e); err != nil || p.Journal == nil {
 		return err
 	}
 	return p.Journal(e)
