@@ -20,22 +20,43 @@ func (h *Held) Open(dir string) error {
 		return err
 	}
 	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil || !entry.Type().IsRegular():
+	return h.open(root)
+}
+
+// open opens those below a directory. An [fs.FS] has no names that are not UTF-8.
+func (h *Held) open(dir *os.Root) error {
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	entries, err := d.ReadDir(-1)
+	if err := errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := h.openEntry(dir, entry); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		f, err := root.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+	}
+	return nil
+}
+
+func (h *Held) openEntry(dir *os.Root, entry fs.DirEntry) error {
+	switch {
+	case entry.IsDir():
+		below, err := dir.OpenRoot(entry.Name())
+		if err != nil {
+			return err
 		}
+		return errors.Join(h.open(below), below.Close())
+	case entry.Type().IsRegular():
+		f, err := dir.Open(entry.Name())
 		if err == nil {
 			h.files = append(h.files, f)
 		}
 		return err
-	})
+	}
+	return nil
 }
 
 // Close closes them.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHeld: each regular file is open once, however deep it lies, and links are not followed.
+// TestHeld: each regular file is open once, however deep it lies and whatever it is called, and links are not followed.
 func TestHeld(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -20,6 +20,7 @@ func TestHeld(t *testing.T) {
 	deep := strings.Repeat(level, unix.PathMax/len(level)+1)
 	for _, err := range []error{
 		root.MkdirAll(deep, 0o755), root.WriteFile(deep+"file", nil, 0o644), root.WriteFile("top", nil, 0o644), root.Symlink("top", "link"),
+		root.Mkdir("\xff", 0o755), root.WriteFile("\xff/\xfe", nil, 0o644),
 		unix.Mkfifo(dir+"/fifo", 0o644),
 	} {
 		if err != nil {
@@ -32,7 +33,7 @@ func TestHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(held.files) != 2 {
+	if len(held.files) != 3 {
 		t.Errorf("%d files are open", len(held.files))
 	}
 	if err := held.Close(); err != nil {
