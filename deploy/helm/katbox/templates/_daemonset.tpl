@@ -561,6 +561,19 @@ be looked up: without one nothing says whether there are daemons that keep none.
 {{- end }}
 {{- end }}
 
+{{- /* A memory limit of the gateway, with what the archive adds: whole Mi or Gi, or MiB or GiB. Others stay as they are. */ -}}
+{{- define "katbox.gatewayMemory" -}}
+{{- $root := index . 0 }}
+{{- $limit := index . 1 | toString }}
+{{- if and (include "katbox.archives" $root) (regexMatch "^[0-9]+[MG]iB?$" $limit) }}
+{{- $mebi := regexFind "^[0-9]+" $limit | int }}
+{{- if contains "G" $limit }}{{ $mebi = mul $mebi 1024 }}{{ end }}
+{{- add $mebi $root.Values.archive.gatewayMemory }}{{ regexFind "iB?$" $limit | printf "M%s" }}
+{{- else }}
+{{- $limit }}
+{{- end }}
+{{- end }}
+
 {{- /* The ConfigMap with the CAs of the store; empty: there is none. */ -}}
 {{- define "katbox.archiveCA" -}}
 {{- if include "katbox.archives" . }}{{ (.Values.archive.bucket).caConfigMap }}{{ end }}
