@@ -21,9 +21,10 @@ const (
 
 	// fresh is how long the keys are believed: a key that was withdrawn is not accepted for longer.
 	fresh = time.Minute
-	// pause is the time between two readings at least, readLimit how long one may take.
+	// pause is the time between two readings at least, readLimit how long one may take: less than a node's request waits, so that
+	// a TokenReview is left where the keys do not come.
 	pause     = 10 * time.Second
-	readLimit = 5 * time.Second
+	readLimit = 2 * time.Second
 	// mostKeys bounds the keys. A cluster has one, and two during a rotation.
 	mostKeys = 100
 )
