@@ -21,7 +21,7 @@ const (
 	idle = 20 * time.Second
 	// comeLimit is how long all nodes may take to connect.
 	comeLimit = 90 * time.Second
-	// mostReviews bounds the TokenReviews of a replica's start: one a minute, and a few while the first nodes come. They do not grow
+	// mostReviews bounds the TokenReviews of a replica's start: one every 40 s, and a few while the first nodes come. They do not grow
 	// with the nodes.
 	mostReviews = 20
 	// cleanLimit is how long the end may take.

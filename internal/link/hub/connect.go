@@ -185,6 +185,7 @@ func (r *Registry) review(ctx context.Context, address, token string) (Identity,
 		leave, confirmed := r.account.enter(waiting, who.ServiceAccountUID)
 		if confirmed {
 			r.Metrics.TokenRead()
+			r.renew(token)
 			return who, nil
 		}
 		defer leave()
@@ -201,21 +202,27 @@ func (r *Registry) review(ctx context.Context, address, token string) (Identity,
 	if err := reviews.Wait(waiting); err != nil {
 		return Identity{}, later(Busy, "too many nodes connect at once; try again in a moment")
 	}
-	asking, cancel := context.WithTimeout(ctx, r.limits.review)
-	defer cancel()
-	began := time.Now()
-	who, err := r.Reviewer.Review(asking, token)
-	r.Metrics.TokenReviewed(outcome(err))
+	who, err := r.ask(ctx, token)
 	switch {
 	case errors.Is(err, ErrToken):
 		return Identity{}, refuse(http.StatusUnauthorized, "%v", err)
 	case err != nil:
 		return Identity{}, later(Failed, "the API server cannot be asked about the token: %v", err)
 	}
-	if who.Namespace == r.Namespace && who.ServiceAccount == r.ServiceAccount {
+	return who, nil
+}
+
+// ask asks the API server whose the token is.
+func (r *Registry) ask(ctx context.Context, token string) (Identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.limits.review)
+	defer cancel()
+	began := time.Now()
+	who, err := r.Reviewer.Review(ctx, token)
+	r.Metrics.TokenReviewed(outcome(err))
+	if err == nil && who.Namespace == r.Namespace && who.ServiceAccount == r.ServiceAccount {
 		r.account.confirm(who.ServiceAccountUID, began)
 	}
-	return who, nil
+	return who, err
 }
 
 // outcome is what the metric says of a TokenReview.

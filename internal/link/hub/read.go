@@ -59,6 +59,9 @@ func (r *Registry) runs(c satoken.Claims) bool {
 		time.Since(pod.Heard) < believed
 }
 
+// renewed is the age from which on the ServiceAccount is confirmed anew while it is still believed, so that no one waits for that.
+const renewed = 40 * time.Second
+
 // accountsPerSecond bounds TokenReviews that are to confirm the ServiceAccount.
 const accountsPerSecond = 10
 
@@ -90,6 +93,32 @@ func (a *account) enter(ctx context.Context, uid string) (leave func(), confirme
 		return nil, true
 	}
 	return func() { <-a.turn }, false
+}
+
+// renew lets a TokenReview of the token confirm the ServiceAccount anew, if it is time and no other one does. It does not wait.
+func (r *Registry) renew(token string) {
+	a := &r.account
+	if !a.ages() || !a.reviews.Allow() {
+		return
+	}
+	select {
+	case a.turn <- struct{}{}:
+	default:
+		return
+	}
+	go func() {
+		defer func() { <-a.turn }()
+		if a.ages() {
+			_, _ = r.ask(r.ctx, token) // whatever comes of it, the token was accepted by the keys
+		}
+	}()
+}
+
+// ages reports whether the UID should be confirmed anew.
+func (a *account) ages() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Since(a.at) >= renewed
 }
 
 func (a *account) is(uid string) bool {

@@ -320,3 +320,32 @@ func TestForgedTokensHoldUpNoNode(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// TestRenewed: while nodes come now and then, none waits for a TokenReview, also where the API server is slow.
+func TestRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newIssuing(t)
+		defer s.Close()
+		if code := s.admits("n1", s.tokens["n1"]); code != 101 {
+			t.Fatalf("the first token: %d", code)
+		}
+		s.cluster.onReview = func(context.Context) { time.Sleep(8 * time.Second) }
+		for i := range 3000 {
+			began := time.Now()
+			if code := s.admits("n1", s.tokens["n1"]); code != 101 || time.Since(began) > 0 {
+				t.Fatalf("token %d: %d after %s", i, code, time.Since(began))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		// Each review of 8 s begins 40 s after the one before began.
+		if read, reviewed := s.counted(); read != 3000 || reviewed < 7 || reviewed > 9 {
+			t.Errorf("%d tokens were read and %d reviewed", read, reviewed)
+		}
+		// Where it says no, that is not forgotten: once it is too old, the next token is reviewed.
+		s.cluster.change(func() { s.cluster.onReview, s.cluster.tokens = nil, map[string]Identity{} })
+		time.Sleep(believed)
+		if code := s.admits("n1", s.tokens["n1"]); code != 401 {
+			t.Errorf("a token that the API server does not accept any more: %d", code)
+		}
+	})
+}
