@@ -18,7 +18,7 @@ import (
 var everything = []string{"--api-versions", "security.openshift.io/v1", "--set",
 	"gateway.enabled=true,gateway.certificates.mode=certManager,pools.enabled=true,pools.sidecars.snapshotter.enabled=true," +
 		"networkPolicy.enabled=true,admissionPolicy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true," +
-		"optIn.enabled=true",
+		"optIn.enabled=true,archive.enabled=true,archive.bucket.name=evidence,archive.holdNodes=true",
 	"--set-json", localPools}
 
 func with(args ...string) []string { return append(slices.Clone(everything), args...) }

@@ -31,6 +31,7 @@ func randomPod(r *rand.Rand) *corev1.Pod {
 	if rarely() {
 		pod.Annotations["katbox.io/lifespan"] = "90m"
 		pod.Annotations["katbox.io/retain"] = "OnFailure"
+		pod.Annotations["katbox.io/archive"] = "Always"
 	}
 	if rarely() {
 		kind := pick(r, "DaemonSet", "Job", "ReplicaSet")

@@ -22,7 +22,7 @@ const (
 )
 
 // Attributes are those that annotations may set, sorted.
-var Attributes = []string{"lifespan", "lifespanSucceeded", api.KeyRetain}
+var Attributes = []string{api.KeyArchive, "lifespan", "lifespanSucceeded", api.KeyRetain}
 
 // System are the namespaces whose pods are always left alone: what they run is needed before Katbox can run.
 var System = []string{"kube-node-lease", "kube-public", "kube-system", Home}
