@@ -21,6 +21,8 @@ const (
 	burst = 1 << 20
 	// mostGivenUp bounds how many volumes are left out for good. Beyond that all of them are tried once more.
 	mostGivenUp = 10_000
+	// outage is how many failures in a row are not the fault of single volumes.
+	outage = 5
 	// forgetAfter is how long after its time a volume that failed is remembered: it may be gone.
 	forgetAfter = time.Hour
 )
@@ -261,7 +263,7 @@ func (a *Archiver) wait(ctx context.Context, w volume.Waiting) {
 // ended notes how the copy of a volume has ended. It returns how many have failed in a row for a reason that concerns all.
 func (a *Archiver) ended(r volume.Record, err error, failures int) int {
 	if err == nil {
-		a.again(r)
+		a.again(r, failures >= outage)
 		return 0
 	}
 	f := failureOf(err)
@@ -283,8 +285,11 @@ func (a *Archiver) ended(r volume.Record, err error, failures int) int {
 		a.givenUp[r.ID] = struct{}{}
 		return 0
 	}
-	tries := a.later[r.ID].tries + 1
-	a.later[r.ID] = another{time.Now().Add(a.pace.volume.After(tries)), tries}
+	tries, waits := a.later[r.ID].tries+1, a.pace.volume
+	if f.mayConcernAll() {
+		waits = a.pace.all // else none would be tried for minutes after it is over
+	}
+	a.later[r.ID] = another{time.Now().Add(waits.After(tries)), tries}
 	if a.failing != f.reason {
 		a.failing = f.reason
 		a.cfg.Log.Error(f, "a volume is not archived yet, trying again until it is; others for the same reason are not logged",
@@ -293,11 +298,13 @@ func (a *Archiver) ended(r volume.Record, err error, failures int) int {
 	return failures + 1
 }
 
-// again notes that a volume was archived.
-func (a *Archiver) again(r volume.Record) {
+// again notes that a volume was archived. all: those that have failed before are tried at once, so that failures go first.
+func (a *Archiver) again(r volume.Record, all bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.later, r.ID)
+	if delete(a.later, r.ID); all {
+		clear(a.later)
+	}
 	if a.failing != "" {
 		a.failing = ""
 		a.cfg.Log.Info("volumes are archived again")

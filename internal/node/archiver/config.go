@@ -76,7 +76,8 @@ type pace struct {
 	// tries is how often an object is tried in a row, try the waits between.
 	tries int
 	try   retry.Backoff
-	// volume are the waits before a volume is tried again, all those before any is after failures in a row.
+	// volume are the waits before a volume is tried again, all those before any is after failures in a row, and before that one is if the
+	// failure may concern all.
 	volume, all retry.Backoff
 	// note bounds how long it takes to record that a volume is archived.
 	note time.Duration

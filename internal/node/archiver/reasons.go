@@ -37,6 +37,9 @@ type failure struct {
 	forGood bool
 }
 
+// mayConcernAll reports whether other volumes may fail as well: a gateway that refuses for a while may not reach the bucket.
+func (f *failure) mayConcernAll() bool { return f.reason != unreadable }
+
 // Unwrap returns the error behind.
 func (f *failure) Unwrap() error { return f.error }
 
