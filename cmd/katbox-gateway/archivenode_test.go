@@ -103,20 +103,23 @@ type evidenceNode struct {
 	asks   *uplink.Uploads
 	copies *archiver.Archiver
 	link   *uplink.Uplink
+	// metrics are those of the archiver.
+	metrics *metrics.Metrics
 
 	mu      sync.Mutex
 	volumes []volume.Description
 	dirs    map[volume.ID]string
-	noted   map[volume.ID]bool
+	// noted are the volumes that are archived, in that order.
+	noted []volume.ID
 }
 
 func newEvidenceNode(p *process) *evidenceNode {
-	n := &evidenceNode{p: p, asks: uplink.NewUploads(), dirs: map[volume.ID]string{}, noted: map[volume.ID]bool{}}
+	n := &evidenceNode{p: p, asks: uplink.NewUploads(), dirs: map[volume.ID]string{}, metrics: metrics.New("test", "")}
 	client, err := archiver.NewClient("")
 	must(p, err)
 	n.copies, err = archiver.Start(archiver.Config{
 		Volumes: n, Gateway: n.asks, Client: client, Insecure: true, LowPriority: func() func() { return func() {} },
-		Metrics: metrics.New("test", ""), Describe: func(d volume.Description) api.Volume { return shownOf(d.Record) },
+		Metrics: n.metrics, Describe: func(d volume.Description) api.Volume { return shownOf(d.Record) },
 	})
 	must(p, err)
 	p.Cleanup(func() {
@@ -168,10 +171,16 @@ func (n *evidenceNode) leave() {
 // retain retains the volume of a pod that has failed.
 func (n *evidenceNode) retain(pod int, content []byte) volume.Record {
 	n.p.Helper()
+	return n.retainSince(pod, 0, volume.Failed, content)
+}
+
+// retainSince is retain of a pod that ended some time ago, in that way.
+func (n *evidenceNode) retainSince(pod int, ago time.Duration, outcome volume.Outcome, content []byte) volume.Record {
+	n.p.Helper()
 	uid := volume.PodUID(podUID(pod))
 	r := volume.Record{
-		ID: volume.KubeletID(uid, "scratch"), Pod: uid, PodName: podName(pod), Namespace: "ci", Phase: volume.Retained, Outcome: volume.Failed,
-		Published: time.Now().Add(-time.Minute).Round(0), Unpublished: time.Now().Round(0),
+		ID: volume.KubeletID(uid, "scratch"), Pod: uid, PodName: podName(pod), Namespace: "ci", Phase: volume.Retained, Outcome: outcome,
+		Published: time.Now().Add(-ago - time.Minute).Round(0), Unpublished: time.Now().Add(-ago).Round(0),
 		Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: ciUID},
 	}
 	dir := n.p.TempDir()
@@ -186,23 +195,36 @@ func (n *evidenceNode) retain(pod int, content []byte) volume.Record {
 func (n *evidenceNode) archived(id volume.ID) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.noted[id] {
+	if !slices.Contains(n.noted, id) {
 		return errors.New("it is not")
 	}
 	return nil
 }
 
+// order returns the volumes that are archived, in that order.
+func (n *evidenceNode) order() []volume.ID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.noted)
+}
+
 func (n *evidenceNode) ToArchive(_ context.Context, not, later map[volume.ID]struct{}) (w volume.Waiting, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, d := range n.volumes {
-		id := d.Record.ID
-		if _, out := not[id]; out || n.noted[id] {
+	var next *volume.Record
+	for i := range n.volumes {
+		r := &n.volumes[i].Record
+		if _, out := not[r.ID]; out || slices.Contains(n.noted, r.ID) {
 			continue
 		}
-		w.Volumes++
-		if _, waits := later[id]; !waits && w.Next == "" {
-			w.Next = id
+		if w.Volumes++; w.Oldest.IsZero() || r.Unpublished.Before(w.Oldest) {
+			w.Oldest = r.Unpublished
+		}
+		if _, waits := later[r.ID]; waits {
+			continue
+		}
+		if rank := r.ArchiveRank(); next == nil || rank < w.Rank || rank == w.Rank && r.Unpublished.After(next.Unpublished) {
+			next, w.Next, w.Rank = r, r.ID, rank
 		}
 	}
 	return w, nil
@@ -227,7 +249,7 @@ func (n *evidenceNode) ReadToArchive(
 	return reading, func(context.Context, time.Time) error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.noted[id] = true
+		n.noted = append(n.noted, id)
 		return nil
 	}, nil
 }
