@@ -21,6 +21,7 @@ func TestEachBugIsFound(t *testing.T) {
 		"forgets what is retained":          "that may only be: volume, held as",
 		"makes larger volumes":              "should have between",
 		"promises too much":                 "has promised",
+		"refuses decisions":                 "/comment: Failed: a decision is not taken",
 		"gives no room back":                "has promised",
 		"leaves records":                    "and there is still",
 		"copies nothing":                    "marker 1 of",

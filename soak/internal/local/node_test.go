@@ -134,6 +134,9 @@ func (n *node) answer(r *http.Request) (any, error) {
 	switch {
 	case kind == "":
 		is := pool{UUID: testClass, Class: testClass, Path: n.dir, Copies: true, Total: testTotal, Provisioned: n.promised}
+		if n.calls == 0 {
+			is.UUID, is.Failed = "", "it starts"
+		}
 		return list[pool]{[]pool{is}}, nil
 	case r.Method == http.MethodGet && name == "":
 		var all list[found]
@@ -149,6 +152,8 @@ func (n *node) answer(r *http.Request) (any, error) {
 		return nil, &failure{"NotFound", name}
 	case what == "size":
 		return f, n.grow(f, b.Bytes)
+	case what == "comment" && n.bug == "refuses decisions":
+		return nil, errors.New("a decision is not taken")
 	case what == "comment" && n.bug != "forgets what is retained":
 		f.Comment = b.Comment
 	}
