@@ -26,8 +26,12 @@ func TestHealthOfPools(t *testing.T) {
 	want := map[string]string{
 		"": "Progressing", "Ready": "Healthy", "Retained": "Healthy",
 		"Failed": "Degraded", "Incompatible": "Degraded", "Unreachable": "Degraded",
-		"Creating": "Progressing", "Configuring": "Progressing", "Importing": "Progressing", "Provisioning": "Progressing", "Cloning": "Progressing",
-		"TakingSnapshot": "Progressing", "Attaching": "Progressing", "ISCSILoginPending": "Progressing", "Detaching": "Progressing", "Deleting": "Progressing",
+	}
+	for _, state := range []string{
+		"Creating", "Configuring", "Importing", "Provisioning", "Cloning", "TakingSnapshot",
+		"Attaching", "ISCSILoginPending", "Detaching", "Deleting",
+	} {
+		want[state] = "Progressing"
 	}
 	kinds := 0
 	for _, path := range files(t, crds+"/pools.katbox.io_*.yaml") {
