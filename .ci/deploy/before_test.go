@@ -112,6 +112,10 @@ func improve(t *testing.T, object *unstructured.Unstructured, values map[string]
 				break
 			}
 		}
+		// It verifies the daemons' tokens by the keys that sign them.
+		rules = append(rules, map[string]any{
+			"nonResourceURLs": []any{"/.well-known/openid-configuration", "/openid/v1/jwks"}, "verbs": []any{"get"},
+		})
 		if err := unstructured.SetNestedSlice(object.Object, rules, "rules"); err != nil {
 			t.Fatal(err)
 		}
