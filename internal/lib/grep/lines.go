@@ -1,4 +1,4 @@
-package search
+package grep
 
 import (
 	"bufio"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/katbox/katbox/internal/lib/crilog"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/node/files"
 )
 
 // mostLine is how much of a line is searched at once.
@@ -102,7 +101,7 @@ func (l *logLines) next() (piece, error) {
 type lines struct {
 	search *Search
 	ctx    context.Context // that of Search.File, which makes one for itself alone
-	pace   files.Pace
+	pace   Pace
 	ref    string
 	found  func(api.GrepFound) error
 	// number is that of the line, and within that it began in an earlier piece.
@@ -233,7 +232,7 @@ func (s *Search) begin(text []byte) int {
 // paced are the characters of a text, at the pace.
 type paced struct {
 	ctx  context.Context // that of the search
-	pace files.Pace
+	pace Pace
 	text bytes.Reader
 	// every is how many are read between two calls of the pace, and read how many were.
 	every, read int
@@ -243,7 +242,7 @@ type paced struct {
 // ReadRune reads the next character.
 func (p *paced) ReadRune() (r rune, size int, err error) {
 	if p.read++; p.read%p.every == 0 && p.ended == nil {
-		p.ended = p.pace.Wait(p.ctx)
+		p.ended = wait(p.ctx, p.pace)
 	}
 	if p.ended != nil {
 		return 0, 0, io.EOF

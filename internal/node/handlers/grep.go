@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/katbox/katbox/internal/lib/grep"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/lib/shares"
 	"github.com/katbox/katbox/internal/model/api"
@@ -34,7 +35,7 @@ const (
 )
 
 // errTimeUp: a search took its time.
-var errTimeUp = &search.UsedUpError{Budget: api.StopTime}
+var errTimeUp = &grep.UsedUpError{Budget: api.StopTime}
 
 // parseGrepQuery reads the parameters of a search.
 func parseGrepQuery(v url.Values) (q api.GrepQuery, s volume.Selection, err *api.Error) {
@@ -62,7 +63,7 @@ func (a *answer) grep(ctx context.Context) error {
 	if wrong != nil {
 		return wrong
 	}
-	options := search.Options{Pattern: pattern, Tell: q.Tell, Context: q.Context, Bytes: q.MaxBytes}
+	options := grep.Options{Pattern: pattern, Tell: q.Tell, Context: q.Context, Bytes: q.MaxBytes}
 	if q.Files != "" {
 		if options.Files, wrong = api.ParseGlob(q.Files); wrong != nil {
 			return wrong
@@ -115,7 +116,7 @@ type grepping struct {
 }
 
 // search answers with what is found.
-func (a *answer) search(ctx context.Context, o search.Options, selection volume.Selection) error {
+func (a *answer) search(ctx context.Context, o grep.Options, selection volume.Selection) error {
 	_, own := a.h.searches.Taken(a.record.Namespace)
 	g := &grepping{answer: a, to: newSender(a, own)}
 	defer g.to.end()
@@ -140,7 +141,7 @@ func (a *answer) search(ctx context.Context, o search.Options, selection volume.
 		begin()
 		err = g.all(ctx, selection)
 	}
-	if up := (*search.UsedUpError)(nil); errors.As(err, &up) {
+	if up := (*grep.UsedUpError)(nil); errors.As(err, &up) {
 		g.Sums.Stop(up.Budget)
 		err = nil
 	}
@@ -190,7 +191,7 @@ func (g *grepping) volume(ctx context.Context, d volume.Description) error {
 		err = g.files(ctx, reading, d)
 		reading.Close()
 	}
-	up := (*search.UsedUpError)(nil)
+	up := (*grep.UsedUpError)(nil)
 	switch {
 	case err == nil:
 		g.Sums.Volumes++
