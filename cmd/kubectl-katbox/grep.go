@@ -19,7 +19,7 @@ not all could be searched.`
 
 func grepVerb(conn *connection) *cobra.Command {
 	var o verbs.GrepOptions
-	selector := ""
+	selector, archived := "", false
 	verb := &cobra.Command{
 		Use:   "grep PATTERN [TARGET]",
 		Short: "finds the lines that match a pattern, in files and logs",
@@ -34,6 +34,7 @@ func grepVerb(conn *connection) *cobra.Command {
 		Example: `  kubectl katbox grep 'CUDA error' --since 12h           in all that the namespace's pods left in the last twelve hours
   kubectl katbox grep -g 'CUDA error' job/nightly        each different line once, and how many volumes have it
   kubectl katbox grep -il oom --files '*.log' -A         the files of all namespaces in which oom is found, in any case
+  kubectl katbox grep --archived OOM --since 2d          also in what the archive has of nodes that are gone
   kubectl katbox grep -C 3 Traceback nightly-x7k2p       of one pod, with three lines before and behind`,
 		RunE: inCluster(conn, func(ctx context.Context, s *session, args []string) error {
 			t := target{}
@@ -55,7 +56,7 @@ func grepVerb(conn *connection) *cobra.Command {
 				// Who may read a volume need not be one who may read them all.
 				q, name = cluster.Query{Namespace: s.namespace}, t.volume
 			}
-			found, err := s.client.Grep(ctx, q, name, since, what)
+			found, err := s.client.Grep(ctx, q, name, cluster.GrepOptions{Since: since, Archived: archived}, what)
 			if err != nil {
 				return verbs.GrepFailed(s.client.Explain(ctx, cluster.ID(s.namespace, name), err))
 			}
@@ -64,6 +65,7 @@ func grepVerb(conn *connection) *cobra.Command {
 	}
 	o.Define(verb.Flags())
 	verb.Flags().StringVar(&selector, "selector", "", "only volumes with these labels")
+	verb.Flags().BoolVar(&archived, "archived", false, "also volumes that are in the archive alone, since no node has them any more")
 	completeFlag(verb, "output", oneOf(verbs.OutputJSON))
 	return verb
 }

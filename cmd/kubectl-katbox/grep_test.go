@@ -130,6 +130,19 @@ func TestGrepExits(t *testing.T) {
 		return search
 	})
 	eve.wantFailure(2, []string{"of an older version", "upgrade it"}, "grep", "x")
+	// What is in the archive is searched if that is asked for, and counted else.
+	c.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		search := strings.HasSuffix(r.URL.Path, "/log")
+		switch {
+		case search && r.URL.Query().Get("archived") == "true":
+			api.WriteError(w, api.NewError(api.BadRequest, "there is no parameter %q; there are grep, tell", "archived"))
+		case search:
+			_, _ = w.Write([]byte(`{"end":{"volumes":3,"files":6,"bytes":0,"lines":0,"archived":12}}` + "\n"))
+		}
+		return search
+	})
+	eve.wantFailure(1, []string{"nothing was found in 6 files", "Not searched: 12 archived volumes (see --archived)"}, "grep", "x")
+	eve.wantFailure(2, []string{"of an older version, which does not search the archive"}, "grep", "x", "--archived")
 	c.Intercept(nil)
 	c.Uninstall()
 	eve.wantFailure(2, []string{"no APIService"}, "grep", "x")

@@ -160,6 +160,12 @@ func notSearched(end *api.GrepEnd) (text string, incomplete bool) {
 		}
 	}
 	count(end.Binary, "file that is no text", "files that are no text")
+	switch {
+	case end.ArchivedMore:
+		parts = append(parts, fmt.Sprintf("more than %d archived volumes (see --archived)", end.Archived))
+	default:
+		count(end.Archived, "archived volume (see --archived)", "archived volumes (see --archived)")
+	}
 	certain := len(parts)
 	count(end.Unreadable, "file that could not be read", "files that could not be read")
 	count(end.Deep, "file whose path is too long", "files whose paths are too long")

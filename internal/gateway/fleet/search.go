@@ -53,6 +53,8 @@ type SearchRequest struct {
 	// One is the only volume that is searched; nil for all that Request selects.
 	One  *Found
 	Grep api.Grep
+	// Archived: also what is in the archive alone. Else that is counted, unless it is the One.
+	Archived bool
 }
 
 // Search is a search that can run.
@@ -60,9 +62,15 @@ type Search struct {
 	list *list
 	grep api.Grep
 	id   string
+	// one is the volume of the archive that is searched alone; nil if none is. archived: also what is in the archive alone.
+	one      *Entry
+	archived bool
 
 	mu   sync.Mutex
 	sums api.GrepSums
+	// left are volumes of the archive that are not searched. leftMore: there are more.
+	left     int64
+	leftMore bool
 }
 
 // Search prepares a search: it decides which nodes are asked. The errors to expect are a NotConnectedError, and those of
@@ -72,12 +80,18 @@ func (f *Fleet) Search(ctx context.Context, r SearchRequest) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Search{list: l, grep: r.Grep}
+	s := &Search{list: l, grep: r.Grep, archived: r.Archived}
 	if r.One == nil {
 		if err := l.choose(ctx, f.cfg.Nodes.With); err != nil {
 			return s, err
 		}
-		return s, l.connected()
+		if s.archived {
+			l.addArchive()
+			return s, l.connected()
+		}
+		err := l.connected()
+		l.addArchive()
+		return s, err
 	}
 	v, name := r.One.Volume, r.One.Node.Node()
 	q := api.Query{Namespace: v.Namespace, NoNamespace: v.Namespace == ""}
@@ -92,7 +106,11 @@ func (f *Fleet) Search(ctx context.Context, r SearchRequest) (*Search, error) {
 	l.asked[name] = nil
 	l.sources = []*source{{
 		fleet: f, reader: r.Reader, node: r.One.Node, name: name, query: q, keep: func(e Entry) bool { return e.Volume.ID == v.ID },
+		archived: v.Archived != "",
 	}}
+	if v.Archived != "" {
+		s.one = &r.One.Entry
+	}
 	return s, nil
 }
 
@@ -115,7 +133,11 @@ func (s *Search) Run(ctx context.Context, found func(Entry, []api.GrepFound) err
 	}
 	slots := make(chan struct{}, searching)
 	var running sync.WaitGroup
-	for _, node := range s.list.sources {
+	nodes, parts := s.split()
+	if len(parts) > 0 {
+		running.Go(func() { s.archive(during, parts, tell) })
+	}
+	for _, node := range nodes {
 		select {
 		case slots <- struct{}{}:
 		case <-during.Done():
@@ -139,10 +161,24 @@ func (s *Search) Run(ctx context.Context, found func(Entry, []api.GrepFound) err
 	return s.end(), failed
 }
 
+// split returns the sources that are nodes, and those that are parts of the archive.
+func (s *Search) split() (nodes, parts []*source) {
+	for _, one := range s.list.sources {
+		if one.archived {
+			parts = append(parts, one)
+		} else {
+			nodes = append(nodes, one)
+		}
+	}
+	return nodes, parts
+}
+
 // end sums up what the nodes have said.
 func (s *Search) end() api.GrepEnd {
 	status := s.list.status()
-	end := api.GrepEnd{GrepSums: s.sums, Nodes: status.Nodes, MissingMore: status.MissingMore}
+	end := api.GrepEnd{
+		GrepSums: s.sums, Nodes: status.Nodes, MissingMore: status.MissingMore, Archived: s.left, ArchivedMore: s.leftMore,
+	}
 	for _, m := range status.Missing {
 		end.Missing = append(end.Missing, api.GrepMissing{Node: m.Node, Reason: m.Reason})
 	}

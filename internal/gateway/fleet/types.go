@@ -82,6 +82,8 @@ type Archive interface {
 	With(Where) []Node
 	// Find returns the volume with a name, as it is in the Kubernetes API; ErrNotFound if there is none.
 	Find(ctx context.Context, w Where, name string) (api.Volume, error)
+	// Search begins a search through volumes that With or Find has returned. It calls tick often.
+	Search(by Reader, g api.Grep, tick func() error) (VolumeSearch, error)
 	// Missing returns true while it is not known which namespaces the archive has volumes of.
 	Missing() (Missing, bool)
 }

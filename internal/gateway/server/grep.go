@@ -22,7 +22,7 @@ func (c *call) grepRequest(values url.Values) (r fleet.SearchRequest, selector r
 	if !values.Has("grep") {
 		return r, selector, badParameter("grep", "the parameter grep is missing: only a search is about several volumes; name one of them")
 	}
-	values, wrong := only(values, slices.Concat(api.GrepParameters, []string{"labelSelector", "fieldSelector", "since"})...)
+	values, wrong := only(values, slices.Concat(api.GrepParameters, []string{"labelSelector", "fieldSelector", "since", "archived"})...)
 	if wrong != nil {
 		return r, selector, wrong
 	}
@@ -48,6 +48,14 @@ func (c *call) grepRequest(values url.Values) (r fleet.SearchRequest, selector r
 		if r.Query.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
 			return r, selector, badParameter("since", "since=%q is not a time of RFC 3339, such as 2026-11-22T03:04:05Z", since)
 		}
+	}
+	switch text, wrong := once(values, "archived"); {
+	case wrong != nil:
+		return r, selector, wrong
+	case text != "" && text != "true" && text != "false":
+		return r, selector, badParameter("archived", "archived=%q is neither true nor false", text)
+	default:
+		r.Archived = text == "true"
 	}
 	if selector.Gone() {
 		return r, selector, badParameter("fieldSelector", "the files of volumes that are gone cannot be searched")

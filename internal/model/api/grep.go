@@ -212,6 +212,10 @@ type GrepEnd struct {
 	Nodes       int           `json:"nodes,omitempty"`
 	Missing     []GrepMissing `json:"missing,omitempty"`
 	MissingMore int           `json:"missingMore,omitempty"`
+	// Archived are volumes that are in the archive alone and were not searched, since that was not asked for. ArchivedMore: there
+	// are more. A node says nothing about them.
+	Archived     int64 `json:"archived,omitempty"`
+	ArchivedMore bool  `json:"archivedMore,omitempty"`
 }
 
 // GrepMissing is a node whose volumes were not searched.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -12,9 +13,17 @@ import (
 	"github.com/katbox/katbox/internal/model/resource"
 )
 
-// Grep searches the retained volumes that q selects, or the one that has a name; its Limit and Continue are not used. since
-// leaves out those that were retained before, if it is not zero. The caller closes the answer.
-func (c *Client) Grep(ctx context.Context, q Query, name string, since time.Time, what api.Grep,
+// GrepOptions say which volumes are searched.
+type GrepOptions struct {
+	// Since leaves out those that were retained before, if it is not zero.
+	Since time.Time
+	// Archived: also those that are in the archive alone.
+	Archived bool
+}
+
+// Grep searches the retained volumes that q selects, or the one that has a name; its Limit and Continue are not used. The caller
+// closes the answer.
+func (c *Client) Grep(ctx context.Context, q Query, name string, o GrepOptions, what api.Grep,
 ) (*api.GrepStream[resource.RetainedVolume], error) {
 	about := object{verb: "get", subresource: resource.Log, namespace: q.Namespace, name: name}
 	check := about.checkVolume
@@ -27,15 +36,22 @@ func (c *Client) Grep(ctx context.Context, q Query, name string, since time.Time
 	q.Limit, q.Continue = 0, ""
 	values := q.values()
 	maps.Copy(values, what.Values())
-	if !since.IsZero() {
-		values.Set("since", since.UTC().Format(time.RFC3339Nano))
+	if !o.Since.IsZero() {
+		values.Set("since", o.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if o.Archived {
+		values.Set("archived", "true")
 	}
 	answer, err := c.ask(ctx, about, api.Request{
 		Method: http.MethodGet, Path: about.path(), Query: values, Header: http.Header{"Accept": {"*/*"}}, Stream: true,
 	})
 	said := (*api.Error)(nil)
-	if errors.As(err, &said) && said.Code == http.StatusBadRequest && strings.Contains(said.Message, `no parameter "grep"`) {
-		return nil, failed("the gateway of this cluster is of an older version, which does not search volumes: %w", api.ErrOlder)
+	if errors.As(err, &said) && said.Code == http.StatusBadRequest {
+		for parameter, what := range map[string]string{"grep": "volumes", "archived": "the archive"} {
+			if strings.Contains(said.Message, fmt.Sprintf("no parameter %q", parameter)) {
+				return nil, failed("the gateway of this cluster is of an older version, which does not search %s: %w", what, api.ErrOlder)
+			}
+		}
 	}
 	if err != nil {
 		return nil, err
