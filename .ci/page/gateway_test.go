@@ -219,6 +219,10 @@ func (n fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.
 	return n.Client().OnBehalf(by.User, by.AuditID).List(ctx, q)
 }
 
+func (n fleetNode) Grep(ctx context.Context, by fleet.Reader, q api.GrepQuery) (*api.GrepStream[api.Volume], error) {
+	return n.Client().OnBehalf(by.User, by.AuditID).Grep(ctx, q)
+}
+
 func (n fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (api.GoneList, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

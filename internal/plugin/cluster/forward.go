@@ -32,7 +32,7 @@ var (
 const mostPatch = 16 << 10
 
 // Forward returns a handler that sends requests for retained volumes to the API server, with the
-// credentials of the client: GET and HEAD of a list, a volume, and its subresources, DELETE of a volume,
+// credentials of the client: GET and HEAD of a list, a volume, its subresources, and a search of several volumes, DELETE of a volume,
 // and PATCH of one, which pins it or takes that back. All else is refused. It believes everyone who can
 // reach it.
 func (c *Client) Forward() http.Handler { return http.HandlerFunc(c.forward) }
@@ -90,7 +90,8 @@ func (c *Client) forward(w http.ResponseWriter, r *http.Request) {
 		c.forwardError(r.Context(), w, about, answer)
 		return
 	}
-	if about.subresource != resource.Log || r.Method != http.MethodGet || answer.StatusCode == http.StatusNotModified {
+	search := query.Has("grep") // its last record is its end
+	if about.subresource != resource.Log || r.Method != http.MethodGet || answer.StatusCode == http.StatusNotModified || search {
 		pass(w, answer, answer.Body)
 		return
 	}
@@ -123,12 +124,13 @@ func parsePath(path string) (object, bool) {
 			return object{}, false
 		}
 	}
-	if elements[0] != resource.Resource || len(elements) > 3 || len(elements) > 1 && o.namespace == "" {
+	search := len(elements) == 3 && elements[1] == resource.AnyVolume && elements[2] == resource.Log
+	if elements[0] != resource.Resource || len(elements) > 3 || len(elements) > 1 && o.namespace == "" && !search {
 		return object{}, false
 	}
 	if len(elements) > 1 {
 		o.verb, o.name = "get", elements[1]
-		if !volumeName.MatchString(o.name) {
+		if !volumeName.MatchString(o.name) && !search {
 			return object{}, false
 		}
 	}

@@ -82,6 +82,20 @@ func TestForward(t *testing.T) {
 	if answer.StatusCode != 200 || !strings.Contains(text, "log.txt") || answer.ContentLength >= 0 {
 		t.Errorf("archive: %d of %d bytes, header %q", answer.StatusCode, len(text), answer.Header)
 	}
+	for _, path := range []string{inCI + "/-/log?grep=two", inCI + "/" + name + "/log?grep=two"} {
+		answer, text = p.ask("GET", path, nil)
+		if answer.StatusCode != 200 || !strings.Contains(text, `"text":"two"`) || !strings.Contains(text, `{"end":`) {
+			t.Errorf("search: %d %q %s", answer.StatusCode, answer.Header, text)
+		}
+	}
+	if answer, text = p.ask("GET", forwarded+"/retainedvolumes/-/log?grep=two", nil); answer.StatusCode != 403 {
+		t.Errorf("search of all namespaces: %d %s", answer.StatusCode, text)
+	}
+	for _, path := range []string{inCI + "/-/files", inCI + "/-", forwarded + "/retainedvolumes/-"} {
+		if answer, text = p.ask("GET", path, nil); answer.StatusCode != 404 {
+			t.Errorf("%s: %d %s", path, answer.StatusCode, text)
+		}
+	}
 	if answer, text = p.ask("PATCH", inCI+"/"+name, nil); answer.StatusCode != 400 || !strings.Contains(text, "not a patch in JSON") {
 		t.Errorf("a patch that is none: %d %s", answer.StatusCode, text)
 	}

@@ -16,9 +16,13 @@ var (
 	validName = regexp.MustCompile(`^[a-z0-9][-.a-z0-9]{0,251}[a-z0-9]$`)
 )
 
+// anyVolume stands for the name of a volume where all are searched.
+const anyVolume = "-"
+
 // call is a request for retained volumes.
 type call struct {
-	// namespace is empty for all of them, name for a list, and subresource for the volume itself.
+	// namespace is empty for all of them, name for a list, and subresource for the volume itself. The name is anyVolume for a search of
+	// several volumes.
 	namespace, name, subresource string
 }
 
@@ -53,12 +57,13 @@ func parsePath(path string) (c call, ok bool) {
 			return call{}, false
 		}
 	}
-	if len(elements) == 0 || elements[0] != "retainedvolumes" || len(elements) > 1 && c.namespace == "" || len(elements) > 3 {
+	search := len(elements) == 3 && elements[1] == anyVolume && elements[2] == "log"
+	if len(elements) == 0 || elements[0] != "retainedvolumes" || len(elements) > 1 && c.namespace == "" && !search || len(elements) > 3 {
 		return call{}, false
 	}
 	if len(elements) > 1 {
 		c.name = elements[1]
-		if !validName.MatchString(c.name) {
+		if !validName.MatchString(c.name) && !search {
 			return call{}, false
 		}
 	}
@@ -81,7 +86,7 @@ func parseCall(r *http.Request) (call, bool) {
 	switch r.Method {
 	case http.MethodGet:
 	case http.MethodHead:
-		ok = c.subresource == "log"
+		ok = c.subresource == "log" && c.name != anyVolume
 	case http.MethodPatch:
 		return c, c.name != "" && c.subresource == "" && r.URL.RawQuery == "" && r.ContentLength > 0
 	case http.MethodDelete:

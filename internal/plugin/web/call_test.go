@@ -11,11 +11,13 @@ import (
 func TestCalls(t *testing.T) {
 	for target, want := range map[string]call{
 		"/apis/katbox.io/v1alpha1/retainedvolumes": {},
-		base:                        {"ci", "", ""},
-		volume:                      {"ci", name, ""},
-		volume + "/files":           {"ci", name, "files"},
-		volume + "/log":             {"ci", name, "log"},
-		base + "/a..b.q3fd7k2m9c4a": {"ci", "a..b.q3fd7k2m9c4a", ""}, // a pod's name that was cut at a dot
+		base:              {"ci", "", ""},
+		volume:            {"ci", name, ""},
+		volume + "/files": {"ci", name, "files"},
+		volume + "/log":   {"ci", name, "log"},
+		base + "/-/log":   {"ci", "-", "log"},
+		"/apis/katbox.io/v1alpha1/retainedvolumes/-/log": {"", "-", "log"},
+		base + "/a..b.q3fd7k2m9c4a":                      {"ci", "a..b.q3fd7k2m9c4a", ""}, // a pod's name that was cut at a dot
 	} {
 		if got, ok := parsePath(target); !ok || got != want || got.path() != target {
 			t.Errorf("%s is %+v, %t", target, got, ok)

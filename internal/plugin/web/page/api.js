@@ -198,6 +198,15 @@ export async function bytes(id, { ref, offset, limit, tailLines, signal }) {
   };
 }
 
+// grep begins a search in the files of volumes, and returns the bytes of the answer as they come. selects are the parameters that
+// select the volumes, and what those that say what is looked for.
+export async function grep(namespace, { selects, what, signal }) {
+  if (namespace !== everywhere) checkNamespace(namespace);
+  const where = namespace === everywhere ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
+  const answer = await patient(`${base}${where}/retainedvolumes/-/log${query({ ...selects, ...what })}`, { signal });
+  return answer.body;
+}
+
 // ticket returns an address on the origin for raw bytes. It serves once, soon: a "download" of a file, which may
 // go on when it was cut, an "archive" of a directory, or an "image". With it comes the size of the file in bytes; -1
 // for an archive.

@@ -8,7 +8,8 @@ import { count, counted, moment } from "./format.js";
 import { Grid, matching, moved, ordered, turned, typed } from "./grid.js";
 import { cut, visible } from "./names.js";
 import { announce, notice, trouble } from "./problem.js";
-import { everywhere, format, goneView, byOwner } from "./route.js";
+import { everywhere, format, goneView, byOwner, searchView } from "./route.js";
+import { commonOf } from "./searches.js";
 import { groupsOf, missingNodes, otherWarnings, VolumeStore } from "./volumestore.js";
 
 // freshFor is how long a list is shown again without asking, when a reader comes back to it.
@@ -45,6 +46,7 @@ export class ListView {
     this.empty = el("p", { class: "empty", hidden: true });
     this.retainedLink = el("a", { "aria-current": gone ? null : "true" }, "Retained");
     this.goneLink = el("a", { "aria-current": gone ? "true" : null }, "Gone");
+    this.filesLink = el("a", {}, "Search in files");
     this.grid = new Grid({
       label: title, kind: all ? `${kind} all` : kind, columns: this.columns, cells: (item) => this.#cells(item),
       member: (item) => this.grouped && !item.members, fold: (item, open) => this.#fold(item, open),
@@ -54,7 +56,7 @@ export class ListView {
     this.group = button("Group by owner", () => this.#group(), { icon: "group", id: "group", class: "quiet slim" });
     this.root = el("div", { class: "view" },
       el("div", { class: "bar" }, this.heading,
-        el("nav", { class: "kinds", "aria-label": "Which volumes" }, this.retainedLink, this.goneLink),
+        el("nav", { class: "kinds", "aria-label": "Which volumes" }, this.retainedLink, this.goneLink, this.filesLink),
         el("div", { class: "tools" }, this.search, this.group,
           copyButton(app, () => ({ namespace, gone }), { class: "quiet slim" }),
           button("Refresh", () => this.load(), { icon: "refresh", class: "quiet slim", id: "refresh", asks: true }))),
@@ -120,6 +122,7 @@ export class ListView {
     this.grid.sortedBy(this.order || this.standard);
     this.grid.show(this.grouped ? this.#folded() : this.shown);
     this.group.setAttribute("aria-pressed", String(this.grouped));
+    this.#link();
     this.#say();
   }
 
@@ -231,16 +234,17 @@ export class ListView {
     this.#link();
   }
 
-  // link makes the links to the two lists take the search along.
+  // link makes the links to the two lists take the search along, and that to the files what all that is shown belongs to.
   #link() {
     const place = { namespace: this.namespace, q: this.search.value.trim(), group: this.grouped ? byOwner : "" };
     this.retainedLink.href = format(place);
     this.goneLink.href = format({ ...place, view: goneView });
+    this.filesLink.href = format({ namespace: this.namespace, view: searchView, of: this.search.value.trim() ? commonOf(this.shown ?? []) : "" });
   }
 
   // accepts reports whether a route leads to this view as it is.
   accepts(route) {
-    return !route.name && route.namespace === this.namespace && (route.view === goneView) === this.gone &&
+    return !route.name && route.namespace === this.namespace && route.view === (this.gone ? goneView : "") &&
       route.q === this.search.value.trim() && route.sort === this.order && (route.group === byOwner) === this.grouped;
   }
 

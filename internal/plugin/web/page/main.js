@@ -5,7 +5,8 @@ import { el, setAway, writable } from "./dom.js";
 import { visible } from "./names.js";
 import { Chooser } from "./namespaces.js";
 import { announce, trouble } from "./problem.js";
-import { everywhere, format, goneView, parse } from "./route.js";
+import { everywhere, format, goneView, parse, searchView } from "./route.js";
+import { SearchView } from "./searchview.js";
 import { VolumeView } from "./volume.js";
 import { GoneView, VolumesView } from "./volumes.js";
 
@@ -20,6 +21,8 @@ const app = {
   // store is the list of retained volumes that was loaded last, goneStore that of volumes that are gone.
   store: null,
   goneStore: null,
+  // search is what was found by the last search.
+  search: null,
   // listAddress leads to the list that the reader came from.
   listAddress: null,
   // moved says that the reader has followed a link of the page.
@@ -85,7 +88,7 @@ function show() {
     return;
   }
   view?.end();
-  const View = route.name ? VolumeView : gone ? GoneView : VolumesView;
+  const View = route.name ? VolumeView : gone ? GoneView : route.view === searchView ? SearchView : VolumesView;
   view = new View(app, route);
   main.replaceChildren(view.root);
   app.name(view.title);

@@ -39,6 +39,7 @@ const rights = {
   delete: { verb: "delete", resource: "retainedvolumes", does: "delete this volume", role: "edit" },
   patch: { verb: "patch", resource: "retainedvolumes", does: "keep volumes longer", role: "katbox-keep" },
   files: { verb: "get", resource: "retainedvolumes/files", does: "list the files of this volume", role: "edit" },
+  search: { verb: "get", resource: "retainedvolumes/log", does: "search the files of volumes", role: "edit" },
   log: { verb: "get", resource: "retainedvolumes/log", does: "read the files of this volume", role: "edit" },
 };
 
@@ -49,7 +50,7 @@ function missing(action, namespace) {
   const where = all ? "in all namespaces" : `in the namespace ${namespace}`;
   const roles = { view: "roles view, edit and admin include", edit: "roles edit and admin include", "katbox-keep": "role katbox-keep includes" }[role];
   return {
-    title: `You may not ${does}${action === "list" ? ` ${where}` : ""}`,
+    title: `You may not ${does}${["list", "search"].includes(action) ? ` ${where}` : ""}`,
     text: `The right to ${verb} ${resource} (group katbox.io) ${where} is missing. The ${roles} it.`,
     advice: all
       ? "Choose one namespace above, or ask an administrator of the cluster for this right."
@@ -101,6 +102,8 @@ export function explain(problem, action, namespace) {
       return { title: "The volume’s node, or the gateway, is not connected", text: message, advice: `Nothing is lost by that. Try again${wait}.` };
     case status === 504:
       return { title: "There was no answer in time", text: message, advice: `The node may be busy. Try again${wait}.` };
+    case status === 400 && action === "search":
+      return { title: "This cannot be searched for", text: message, advice: /no parameter/.test(message) ? "The cluster’s gateway is too old for it." : "" };
     case status === 400:
       return { title: "This cannot be shown", text: message, advice: "" };
   }

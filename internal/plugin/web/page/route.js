@@ -6,11 +6,14 @@
 //   ...?line=10 or ?line=10-20      lines of a file; negative ones count from its end
 //
 // Behind the question mark also: q (what is searched in a list), sort, group (owner for a list in groups),
-// view (text, hex or image; gone for the list of the volumes that are gone).
+// view (text, hex or image; gone for the list of the volumes that are gone; search for a search in files, of which q is the
+// pattern, of a job or pod, files a pattern of names, and flags some letters).
 
 export const everywhere = "*";
 // goneView is the view of the volumes that are gone.
 export const goneView = "gone";
+// searchView is the search in the files of volumes.
+export const searchView = "search";
 // byOwner is the group of lists in which the volumes of one Job, or of another owner of pods, are one row.
 export const byOwner = "owner";
 
@@ -23,6 +26,7 @@ export function parse(hash) {
   return {
     namespace: plain(namespace), name: plain(name), ref: ref.replace(/^\/+|\/+$/g, ""),
     lines: parseLines(params.get("line")), q: params.get("q") ?? "", sort: params.get("sort") ?? "", group: params.get("group") ?? "", view: params.get("view") ?? "",
+    of: params.get("of") ?? "", files: params.get("files") ?? "", flags: params.get("flags") ?? "",
   };
 }
 
@@ -40,7 +44,7 @@ function plain(text) {
 }
 
 // format writes a route as the fragment of an address.
-export function format({ namespace, name = "", ref = "", lines = null, q = "", sort = "", group = "", view = "" }) {
+export function format({ namespace, name = "", ref = "", lines = null, q = "", sort = "", group = "", view = "", of = "", files = "", flags = "" }) {
   const elements = [namespace === everywhere ? everywhere : encodeURIComponent(namespace)];
   if (name) elements.push(encodeURIComponent(name));
   if (name && ref) elements.push(ref);
@@ -50,6 +54,7 @@ export function format({ namespace, name = "", ref = "", lines = null, q = "", s
   if (q) params.set("q", q);
   if (sort) params.set("sort", sort);
   if (group) params.set("group", group);
+  for (const [key, value] of Object.entries({ of, files, flags })) if (value) params.set(key, value);
   const query = params.toString();
   return `#/${elements.join("/")}${query ? `?${query}` : ""}`;
 }

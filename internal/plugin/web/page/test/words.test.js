@@ -93,10 +93,10 @@ test("an entry keeps its ref only if it does not follow from its name", () => {
 });
 
 test("routes", () => {
-  const whole = { namespace: "ci", name: "p.q3fd7k2m9c4a", ref: "out/a%FFb", lines: { from: 10, to: 20 }, q: "", sort: "", group: "", view: "text" };
+  const whole = { namespace: "ci", name: "p.q3fd7k2m9c4a", ref: "out/a%FFb", lines: { from: 10, to: 20 }, q: "", sort: "", group: "", view: "text", of: "", files: "", flags: "" };
   assert.equal(route.format(whole), "#/ci/p.q3fd7k2m9c4a/out/a%FFb?view=text&line=10-20");
   assert.deepEqual(route.parse(route.format(whole)), whole);
-  assert.deepEqual(route.parse("#/*?q=a+b%2Fc&sort=-size"), { namespace: "*", name: "", ref: "", lines: null, q: "a b/c", sort: "-size", group: "", view: "" });
+  assert.deepEqual(route.parse("#/*?q=a+b%2Fc&sort=-size"), { namespace: "*", name: "", ref: "", lines: null, q: "a b/c", sort: "-size", group: "", view: "", of: "", files: "", flags: "" });
   assert.equal(route.parse("#/ci?group=owner").group, route.byOwner);
   assert.equal(route.format({ namespace: "ci", q: "x", group: "owner" }), "#/ci?q=x&group=owner");
   assert.equal(route.format(route.parse("#/*?q=a+b%2Fc&sort=-size")), "#/*?q=a+b%2Fc&sort=-size");
