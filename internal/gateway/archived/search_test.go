@@ -128,7 +128,8 @@ func TestSearchThatFails(t *testing.T) {
 	if _, err := s.finds(s.looking(api.Grep{Pattern: "late"}, func() error { return left }), v); !errors.Is(err, left) {
 		t.Errorf("a tick: %v", err)
 	}
-	if err := s.looking(api.Grep{Pattern: "CUDA"}, never).Volume(t.Context(), v, func(api.GrepFound) error { return left }); !errors.Is(err, left) {
+	leaves := func(api.GrepFound) error { return left }
+	if err := s.looking(api.Grep{Pattern: "CUDA"}, never).Volume(t.Context(), v, leaves); !errors.Is(err, left) {
 		t.Errorf("a reader that has left: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
