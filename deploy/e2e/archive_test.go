@@ -216,6 +216,7 @@ func (c *archiveCluster) testDestroyedNode() {
 	if part := p.does("cat", "-n", "ci", name+":out/many/7"); part != "part 7\n" {
 		c.t.Errorf("a small file has %q", part)
 	}
+	c.search(name)
 	// Rights are as before.
 	c.as(alice).wantIn(c.as(alice).does("list", "-n", "ci", "job/doomed"), name)
 	c.as(alice).doesNot(1, []string{"retainedvolumes/", "get", "ci", alice}, "cat", "-n", "ci", name+":log")
