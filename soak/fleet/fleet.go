@@ -18,6 +18,8 @@ type part struct {
 	Gateway, CAFile, Tokens string
 	// First is the number of the first node.
 	First, Nodes, Volumes int
+	// Files is a directory; see writeFiles.
+	Files string
 	// Namespaces are the names and UIDs of the volumes' namespaces.
 	Namespaces map[string]string
 	Verbose    bool
@@ -27,6 +29,8 @@ type part struct {
 type order struct {
 	// Silent is how many nodes, from the first one on, do not answer.
 	Silent int
+	// Searches: the answer is how many searches run on all nodes.
+	Searches bool
 }
 
 // mostOfAPlayer is how many connections one process may have: there is a limit of open files.

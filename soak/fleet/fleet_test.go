@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/soak/internal/launch"
 )
@@ -225,5 +227,37 @@ func TestGateway(t *testing.T) {
 	all[1].statusPort = g.statusPort
 	if c, err := all.counts(context.Background()); err != nil || c != (counts{17, 14, 10}) {
 		t.Errorf("counts of both are %+v, %v", c, err)
+	}
+}
+
+// TestSearchFiles: every tenth volume has what is searched for.
+func TestSearchFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := writeFiles(dir); err != nil {
+		t.Fatal(err)
+	}
+	v := makeUp(3, part{Volumes: 20, Namespaces: map[string]string{"a": "ua"}, Files: dir})
+	for i, r := range v.records {
+		reading, err := v.Read(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := paths.ParseRef("out/log.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := reading.Tree.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<20))
+		if err != nil || strings.Contains(string(text), wanted) != (i%failedEvery == 0) {
+			t.Errorf("volume %d: %v, %d bytes", i, err, len(text))
+		}
+		f.Close()
+		reading.Close()
+	}
+	if _, err := v.Read(t.Context(), "csi-none"); err == nil {
+		t.Error("a volume that is none is read")
 	}
 }

@@ -31,13 +31,13 @@ func play(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := orders.Decode(&p); err != nil {
 		return err
 	}
-	var silent atomic.Int64
+	var silent, searches atomic.Int64
 	log := logr.Discard()
 	if p.Verbose {
 		log = funcr.New(func(_, line string) { fmt.Fprintln(os.Stderr, "node:", line) }, funcr.Options{})
 	}
 	for i := p.First; i < p.First+p.Nodes; i++ {
-		if err := p.connect(i, log.WithValues("node", nodeName(i)), &silent); err != nil {
+		if err := p.connect(i, log.WithValues("node", nodeName(i)), &silent, &searches); err != nil {
 			return err
 		}
 	}
@@ -49,13 +49,17 @@ func play(ctx context.Context, in io.Reader, out io.Writer) error {
 		} else if err != nil {
 			return err
 		}
+		if o.Searches {
+			fmt.Fprintln(out, searches.Load())
+			continue
+		}
 		silent.Store(int64(o.Silent))
 		fmt.Fprintln(out, "done")
 	}
 }
 
 // connect lets a node connect.
-func (p part) connect(i int, log logr.Logger, silent *atomic.Int64) error {
+func (p part) connect(i int, log logr.Logger, silent, searches *atomic.Int64) error {
 	counted := metrics.New("fleet", "")
 	volumes := makeUp(i, p)
 	handler, err := handlers.NewHandler(handlers.Config{
@@ -73,6 +77,10 @@ func (p part) connect(i int, log logr.Logger, silent *atomic.Int64) error {
 			if int64(i) < silent.Load() && strings.HasPrefix(r.URL.Path, api.VolumesPath) {
 				<-r.Context().Done()
 				return
+			}
+			if r.URL.Path == api.GrepPath {
+				searches.Add(1)
+				defer searches.Add(-1)
 			}
 			handler.ServeHTTP(w, r)
 		}),

@@ -72,7 +72,7 @@ func tell(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, act := range []func(context.Context) error{s.connectAll(p), s.lists, s.silence, s.loss, s.restart} {
+	for _, act := range []func(context.Context) error{s.connectAll(p), s.lists, s.search, s.silence, s.loss, s.restart} {
 		if err := act(ctx); err != nil {
 			return err
 		}
@@ -101,9 +101,9 @@ func (s *story) begin(ctx context.Context, dir string) (p part, err error) {
 		s.o.nodes, s.o.namespaces, time.Since(began).Seconds())
 	p = part{
 		Gateway: s.gateways.addresses(), CAFile: s.gateways[0].ca(), Tokens: dir + "/tokens", Nodes: s.o.nodes,
-		Volumes: s.o.volumes, Namespaces: namespaces, Verbose: s.o.verbose,
+		Volumes: s.o.volumes, Namespaces: namespaces, Verbose: s.o.verbose, Files: dir + "/files",
 	}
-	return p, writeTokens(p.Tokens, tokens)
+	return p, errors.Join(writeTokens(p.Tokens, tokens), writeFiles(p.Files))
 }
 
 // end ends all processes and removes all objects.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/model/volume"
-	"github.com/katbox/katbox/internal/node/files"
 )
 
 // errNoFiles: a volume that does not exist has nothing to read.
@@ -18,6 +17,8 @@ var errNoFiles = errors.New("the node is made up, and its volumes have no files"
 
 // volumes are the volumes of a node, the newest first. They do not change.
 type volumes struct {
+	// files has the directories that stand for what they contain.
+	files   string
 	records []volume.Record
 	held    []volume.Holding
 }
@@ -27,7 +28,7 @@ func makeUp(node int, p part) *volumes {
 	random := rand.New(rand.NewPCG(uint64(node), 15)) //nolint:gosec // it protects nothing
 	namespaces := slices.Sorted(maps.Keys(p.Namespaces))
 	now := time.Now().Truncate(time.Second)
-	v := &volumes{}
+	v := &volumes{files: p.Files}
 	held := map[string]*volume.Holding{}
 	for i := range p.Volumes {
 		namespace := namespaces[i%len(namespaces)]
@@ -103,9 +104,6 @@ func (v *volumes) Awake(context.Context) ([]volume.Description, error) { return 
 func (v *volumes) Own(context.Context, volume.ID, volume.PodUID, volume.Owner) error {
 	return volume.ErrNotFound
 }
-
-// Read reads nothing.
-func (v *volumes) Read(context.Context, volume.ID) (*files.Reading, error) { return nil, errNoFiles }
 
 // Pin pins nothing.
 func (v *volumes) Pin(context.Context, volume.ID, time.Time, string, string) (volume.Description, error) {
