@@ -62,10 +62,10 @@ func (a *Archive) open(ctx context.Context, of string, v api.Volume) (x *index, 
 	if err != nil {
 		return nil, nil, err
 	}
-	read := false
+	read, leave := false, release // the result is nil where it returns an error
 	defer func() {
 		if !read {
-			release()
+			leave()
 		}
 	}()
 	x = &index{archive: a, of: of, object: object, place: form.Place{
