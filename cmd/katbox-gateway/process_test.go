@@ -161,7 +161,6 @@ func sweepOnce(o options) error {
 type process struct {
 	*testing.T
 	config processConfig
-	file   string
 	// api, nodes and http are where it listens.
 	api, nodes, http string
 	client           *http.Client

@@ -62,7 +62,8 @@ func checkEmpty(t *testing.T, x *Index) {
 		"volumes": x.Len(), "listed volumes": x.listed, "groups": len(x.groups), "fates": len(x.fates), "texts of holds": len(x.holds),
 		"lists": len(x.lists), "namespaces": len(x.namespaces), "namespaces that are told apart": len(x.tenants.all), "classes": len(x.classes),
 		"postponed volumes": x.postponed.Len(), "volumes to be measured": len(x.unmeasured),
-		"volumes to be archived": len(x.toArchive.blocks), "unconfirmed volumes": x.toArchive.unanswered + x.toArchive.denied, "bytes": int(x.bytes),
+		"volumes to be archived": len(x.toArchive.blocks), "unconfirmed volumes": x.toArchive.unanswered + x.toArchive.denied,
+		"bytes":               int(x.bytes),
 		"bytes of namespaces": int(x.tenants.total.Bytes), "inodes of namespaces": int(x.tenants.total.Inodes),
 	} {
 		if left != 0 {
