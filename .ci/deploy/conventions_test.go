@@ -18,7 +18,7 @@ import (
 var everything = []string{"--api-versions", "security.openshift.io/v1", "--set",
 	"gateway.enabled=true,gateway.certificates.mode=certManager,pools.enabled=true,pools.sidecars.snapshotter.enabled=true," +
 		"networkPolicy.enabled=true,admissionPolicy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true," +
-		"optIn.enabled=true,archive.enabled=true,archive.bucket.name=evidence,archive.holdNodes=true",
+		"optIn.enabled=true",
 	"--set-json", localPools}
 
 func with(args ...string) []string { return append(slices.Clone(everything), args...) }
@@ -98,9 +98,10 @@ func TestAllImagesFromAMirror(t *testing.T) {
 
 // TestCommonLabels are on all objects and pods, and in no selector: a selector cannot change later.
 func TestCommonLabels(t *testing.T) {
-	plain := keyed(helm(t, everything...))
-	labelled := helm(t, with("--set", "commonLabels.team=storage,commonLabels.release=common",
-		"--set", "podLabels.release=own,podMonitor.labels.release=own")...)
+	archive := []string{"--set", "archive.enabled=true,archive.bucket.name=evidence,archive.holdNodes=true"}
+	plain := keyed(helm(t, with(archive...)...))
+	labelled := helm(t, with(append(archive, "--set", "commonLabels.team=storage,commonLabels.release=common",
+		"--set", "podLabels.release=own,podMonitor.labels.release=own")...)...)
 	acceptAll(t, labelled)
 	for name, o := range keyed(labelled) {
 		kind := o.GetKind()
