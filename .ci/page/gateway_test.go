@@ -180,9 +180,19 @@ func (daemons) Verdict(string, string) (owner api.Owner, known bool)          { 
 // fleetNodes are the nodes of the registry in the words of the fleet.
 type fleetNodes struct{ *hub.Registry }
 
-func (f fleetNodes) With(namespace string) []fleet.Held { return heldOf(f.Registry.With(namespace)) }
+func (f fleetNodes) Look(ctx context.Context, namespace string) fleet.Look {
+	return lookOf(f.Registry.Look(ctx, namespace))
+}
 
-func (f fleetNodes) Connected() []fleet.Held { return heldOf(f.Registry.Connected()) }
+func (f fleetNodes) LookAll(ctx context.Context) fleet.Look { return lookOf(f.Registry.LookAll(ctx)) }
+
+func lookOf(all hub.Fleet) fleet.Look {
+	l := fleet.Look{Held: heldOf(all.Held), Count: all.Count}
+	for _, m := range all.Missing {
+		l.Missing = append(l.Missing, fleet.Missing(m))
+	}
+	return l
+}
 
 func heldOf(found []hub.Held) (held []fleet.Held) {
 	for _, h := range found {
@@ -191,8 +201,8 @@ func heldOf(found []hub.Held) (held []fleet.Held) {
 	return held
 }
 
-func (f fleetNodes) ByHash(hash uint32) (states []fleet.State) {
-	for _, s := range f.Registry.ByHash(hash) {
+func (f fleetNodes) ByHash(ctx context.Context, hash uint32) (states []fleet.State) {
+	for _, s := range f.Named(ctx, hash) {
 		state := fleet.State{Missing: fleet.Missing{Node: s.Node, Since: s.Since, Reason: s.Reason}}
 		if s.Conn != nil {
 			state.Node = fleetNode{s.Conn}
@@ -200,13 +210,6 @@ func (f fleetNodes) ByHash(hash uint32) (states []fleet.State) {
 		states = append(states, state)
 	}
 	return states
-}
-
-func (f fleetNodes) Missing() (missing []fleet.Missing) {
-	for _, m := range f.Registry.Missing() {
-		missing = append(missing, fleet.Missing(m))
-	}
-	return missing
 }
 
 // fleetNode gets as much time for an answer as a busy machine needs: what the page shows of nodes that give none within

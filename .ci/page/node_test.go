@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -71,8 +71,8 @@ func newNode(t testing.TB, name string, g *gateway, fill func(*node)) *node {
 		if !ok || len(n.volumes) == 0 {
 			return ok
 		}
-		known := fleetNodes{g.registry}.With(n.volumes[0].Record.Namespace)
-		return slices.ContainsFunc(known, func(h fleet.Held) bool { return h.Node.Node() == name })
+		known := g.registry.With(n.volumes[0].Record.Namespace)
+		return slices.ContainsFunc(known, func(h hub.Held) bool { return h.Conn.Node() == name })
 	})
 	return n
 }

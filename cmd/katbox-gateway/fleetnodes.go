@@ -17,21 +17,29 @@ type fleetNodes struct {
 	arrays *arrays.Arrays
 }
 
-// With returns the connected nodes that may hold volumes of a namespace.
-func (f fleetNodes) With(namespace string) []fleet.Held {
-	return append(heldOf(f.Registry.With(namespace)), f.arrays.With(namespace)...)
+// Look returns what there is, with the nodes that may hold volumes of a namespace.
+func (f fleetNodes) Look(ctx context.Context, namespace string) fleet.Look {
+	l := f.lookOf(f.Registry.Look(ctx, namespace))
+	l.Held = append(l.Held, f.arrays.With(namespace)...)
+	return l
 }
 
-// Count returns how many nodes there are.
-func (f fleetNodes) Count() int {
-	if f.arrays.There() {
-		return f.Registry.Count() + 1
+// LookAll returns what there is, with all nodes that are connected.
+func (f fleetNodes) LookAll(ctx context.Context) fleet.Look { return f.lookOf(f.Registry.LookAll(ctx)) }
+
+func (f fleetNodes) lookOf(all hub.Fleet) fleet.Look {
+	l := fleet.Look{Held: heldOf(all.Held), Missing: make([]fleet.Missing, len(all.Missing)), Count: all.Count}
+	for i, m := range all.Missing {
+		l.Missing[i] = fleet.Missing(m)
 	}
-	return f.Registry.Count()
+	if f.arrays.There() {
+		l.Count++
+	}
+	if one, is := f.arrays.Missing(); is {
+		l.Missing = append(l.Missing, one)
+	}
+	return l
 }
-
-// Connected returns all nodes that are connected.
-func (f fleetNodes) Connected() []fleet.Held { return heldOf(f.Registry.Connected()) }
 
 func heldOf(found []hub.Held) []fleet.Held {
 	held := make([]fleet.Held, len(found))
@@ -42,8 +50,8 @@ func heldOf(found []hub.Held) []fleet.Held {
 }
 
 // ByHash returns the nodes whose name has a hash, connected or not.
-func (f fleetNodes) ByHash(hash uint32) []fleet.State {
-	found := f.Registry.ByHash(hash)
+func (f fleetNodes) ByHash(ctx context.Context, hash uint32) []fleet.State {
+	found := f.Named(ctx, hash)
 	states := make([]fleet.State, len(found))
 	for i, s := range found {
 		states[i].Missing = fleet.Missing{Node: s.Node, Since: s.Since, Reason: s.Reason}
@@ -59,19 +67,6 @@ func (f fleetNodes) ByHash(hash uint32) []fleet.State {
 		states = append(states, state)
 	}
 	return states
-}
-
-// Missing returns the nodes that should be connected and are not.
-func (f fleetNodes) Missing() []fleet.Missing {
-	found := f.Registry.Missing()
-	missing := make([]fleet.Missing, len(found))
-	for i, m := range found {
-		missing[i] = fleet.Missing(m)
-	}
-	if one, is := f.arrays.Missing(); is {
-		missing = append(missing, one)
-	}
-	return missing
 }
 
 // fleetNode asks a node for a list.

@@ -36,6 +36,7 @@ type options struct {
 	namespace          string
 	service            string
 	nodesService       string
+	replicas           string
 	nodeServiceAccount string
 	nodeSelector       string
 	audience           string
@@ -74,6 +75,9 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.namespace, "namespace", "", "namespace of the gateway and of the daemons (required)")
 	flags.StringVar(&o.service, "service", "katbox-gateway", "Service by which the API server reaches the gateway, for its certificate")
 	flags.StringVar(&o.nodesService, "nodes-service", "katbox-gateway-nodes", "Service by which the daemons reach it, for its certificate")
+	flags.StringVar(&o.replicas, "replicas", "",
+		"HOST:PORT where the replicas listen for the daemons, several separated by commas, to find one another; empty for --nodes-service, "+
+			"and the port of --nodes-endpoint")
 	flags.StringVar(&o.nodeServiceAccount, "node-service-account", "katbox", "ServiceAccount of the daemons; no other may connect")
 	flags.StringVar(&o.nodeSelector, "node-selector", "app.kubernetes.io/name=katbox",
 		"labels of the daemons' pods: the nodes of these are expected")
@@ -140,6 +144,7 @@ func (o options) check() error {
 		{"namespace", checkName(o.namespace, validation.IsDNS1123Label)},
 		{"service", checkName(o.service, validation.IsDNS1035Label)},
 		{"nodes-service", checkName(o.nodesService, validation.IsDNS1035Label)},
+		{"replicas", o.checkReplicas()},
 		{"node-service-account", checkName(o.nodeServiceAccount, validation.IsDNS1123Subdomain)},
 		{"node-selector", checkSelector(o.nodeSelector)},
 		{"cert-secret", checkName(o.certSecret, validation.IsDNS1123Subdomain)},
@@ -189,5 +194,5 @@ func checkSelector(text string) error {
 
 // names are the DNS names of the certificate.
 func (o options) names() []string {
-	return []string{o.service + "." + o.namespace + ".svc", o.nodesService + "." + o.namespace + ".svc"}
+	return []string{o.service + "." + o.namespace + ".svc", o.nodesName()}
 }

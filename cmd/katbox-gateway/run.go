@@ -29,6 +29,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/program"
 	"github.com/katbox/katbox/internal/link/certs"
 	"github.com/katbox/katbox/internal/link/hub"
+	"github.com/katbox/katbox/internal/link/replicas"
 	"github.com/katbox/katbox/internal/link/satoken"
 	"github.com/katbox/katbox/internal/model/resource"
 )
@@ -85,6 +86,7 @@ type instance struct {
 	// outcomes is nil with --outcomes=off.
 	outcomes *outcomes.Outcomes
 	pods     *hub.Pods
+	replicas *replicas.Replicas
 	registry *hub.Registry
 	arrays   *arrays.Arrays
 	fleet    *fleet.Fleet
@@ -247,11 +249,15 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	if err := i.startArchive(ctx); err != nil {
 		return err
 	}
+	if err := i.startReplicas(); err != nil {
+		return err
+	}
 	tokens, err := satoken.New(satoken.Config{Get: i.cluster.read, Audience: i.o.audience, Log: i.log.WithName("nodes")})
 	if err != nil {
 		return err
 	}
 	hubs := hub.Config{
+		Replicas: i.replicas,
 		Reviewer: hub.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience), Tokens: tokens,
 		Expected: i.pods, Known: i.pods.Synced(), Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
 		Joined: func(node string) {
@@ -268,12 +274,13 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	i.replicas.Of(i.registry)
 	if err := i.startOutcomes(ctx); err != nil {
 		return err
 	}
 	i.onStop(func(context.Context) error { i.registry.Close(); return nil })
 	go i.pods.Run(ctx, i.registry.PodGone)
-	i.counted.CountNodes(i.countNodes)
+	i.counted.CountNodes(i.countNodes, i.countHere)
 	i.ready.need(func() error {
 		select {
 		case <-i.pods.Synced():
@@ -282,7 +289,7 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 			return errors.New("starting: the daemons' pods are not known yet")
 		}
 	})
-	i.ready.settle(i.countNodes)
+	i.ready.settle(i.countSettled)
 	reached := &reach{count: i.countNodes, log: i.log.WithName("nodes")}
 	go reached.run(ctx)
 	if err := i.startHolds(ctx); err != nil {
@@ -305,15 +312,11 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	return err
 }
 
-func (i *instance) countNodes() (expected, connected int) {
-	counts := i.registry.Counts()
-	return counts.Expected, counts.Connected
-}
-
 // listenForNodes opens the port for the daemons.
 func (i *instance) listenForNodes(ctx context.Context) error {
+	i.lookForReplicas(ctx)
 	config := serverConfig(i.cert.GetCertificate)
-	return i.serve(ctx, i.registry.Server(config), i.registry.Bounded, "nodes-endpoint", i.o.nodesEndpoint, func() {})
+	return i.serve(ctx, i.registry.Server(config), i.registry.Bounded, "nodes-endpoint", i.o.nodesEndpoint, i.replicas.Stop)
 }
 
 // listenForServer opens the port for the API server.

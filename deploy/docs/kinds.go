@@ -168,7 +168,8 @@ var kinds = []kind{
 		cure: "The message names the flag or the object. Apply the manifests of one version to all three, and look whether a " +
 			"NetworkPolicy or the DNS keeps the node away.",
 		from: []string{
-			"internal/node/uplink", "internal/link/hub", "internal/link/satoken", "internal/link/certs", "internal/link/wire",
+			"internal/node/uplink", "internal/link/hub", "internal/link/replicas", "internal/link/satoken", "internal/link/certs",
+			"internal/link/wire",
 			"cmd/katbox/gateway.go", "cmd/katbox/controller.go",
 		},
 	},

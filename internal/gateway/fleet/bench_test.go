@@ -82,9 +82,7 @@ type jsonNodes struct {
 	held []Held
 }
 
-func (n *jsonNodes) With(string) []Held { return n.held }
-func (n *jsonNodes) Connected() []Held  { return n.held }
-func (n *jsonNodes) Count() int         { return len(n.held) }
+func (n *jsonNodes) Look(context.Context, string) Look { return Look{Held: n.held, Count: len(n.held)} }
 
 func newJSONNodes() *jsonNodes {
 	all := &jsonNodes{}

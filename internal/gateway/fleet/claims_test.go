@@ -29,13 +29,12 @@ func (claimNode) Gone(context.Context, Reader, api.GoneQuery) (list api.GoneList
 // claimNodes are the only node.
 type claimNodes struct{ claimNode }
 
-func (c claimNodes) With(namespace string) []Held {
-	return []Held{{Node: c.claimNode, Holdings: []api.Holding{{Namespace: namespace, Volumes: len(c.claimNode)}}}}
+func (c claimNodes) Look(_ context.Context, namespace string) Look {
+	return Look{Held: []Held{{Node: c.claimNode, Holdings: []api.Holding{{Namespace: namespace, Volumes: len(c.claimNode)}}}}, Count: 1}
 }
-func (c claimNodes) Connected() []Held     { return c.With("") }
-func (c claimNodes) ByHash(uint32) []State { return []State{{Node: c.claimNode}} }
-func (claimNodes) Missing() []Missing      { return nil }
-func (claimNodes) Count() int              { return 1 }
+func (c claimNodes) LookAll(ctx context.Context) Look { return c.Look(ctx, "") }
+
+func (c claimNodes) ByHash(context.Context, uint32) []State { return []State{{Node: c.claimNode}} }
 
 // TestClaims: a claim's volume is for those who may see the namespace with the UID that the claim's had, and has no
 // pod that the gateway could know better.

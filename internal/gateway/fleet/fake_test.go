@@ -199,16 +199,20 @@ type fakeNodes struct {
 	missing []Missing
 }
 
-func (f *fakeNodes) With(namespace string) []Held {
-	return f.held(func(r volume.Record) bool { return namespace == "" || r.Namespace == namespace })
+func (f *fakeNodes) Look(_ context.Context, namespace string) Look {
+	return f.look(f.held(func(r volume.Record) bool { return namespace == "" || r.Namespace == namespace }))
 }
 
-func (f *fakeNodes) Connected() []Held {
+func (f *fakeNodes) look(held []Held) Look {
+	return Look{Held: held, Missing: slices.Clone(f.missing), Count: len(f.nodes) + len(f.missing)}
+}
+
+func (f *fakeNodes) LookAll(context.Context) Look {
 	var all []Held
 	for _, n := range f.nodes {
 		all = append(all, Held{Node: n, Skip: n.skip, Holdings: []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}})
 	}
-	return all
+	return f.look(all)
 }
 
 func (f *fakeNodes) held(selects func(volume.Record) bool) []Held {
@@ -249,7 +253,7 @@ func hash(node string) uint32 {
 	return binary.BigEndian.Uint32(sum[:]) % 8
 }
 
-func (f *fakeNodes) ByHash(h uint32) []State {
+func (f *fakeNodes) ByHash(_ context.Context, h uint32) []State {
 	var states []State
 	for _, n := range f.nodes {
 		if hash(n.name) == h {
@@ -263,9 +267,6 @@ func (f *fakeNodes) ByHash(h uint32) []State {
 	}
 	return states
 }
-
-func (f *fakeNodes) Missing() []Missing { return slices.Clone(f.missing) }
-func (f *fakeNodes) Count() int         { return len(f.nodes) + len(f.missing) }
 
 // fakeNamespaces are the namespaces that there are now.
 type fakeNamespaces map[string]volume.Tenancy

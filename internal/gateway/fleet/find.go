@@ -87,7 +87,7 @@ func (f *Fleet) Find(ctx context.Context, l Lookup) (Found, error) {
 func (f *Fleet) findOnNode(ctx context.Context, l Lookup, queries []api.Query) (Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	states := f.cfg.Nodes.ByHash(l.NodeHash) // one, and rarely two
+	states := f.cfg.Nodes.ByHash(ctx, l.NodeHash) // one, and rarely two
 	found, failed := make([]*Found, len(states)), make([]error, len(states))
 	var running sync.WaitGroup
 	for i, state := range states {

@@ -24,7 +24,8 @@ func (f *Fleet) Gone(ctx context.Context, r Request) (Page, error) {
 		return Page{}, err
 	}
 	// A node that holds nothing now may remember what it held.
-	if err := l.choose(ctx, func(string) []Held { return f.cfg.Nodes.Connected() }); err != nil {
+	l.ofGone = true
+	if err := l.choose(ctx, f.cfg.Nodes.LookAll(ctx)); err != nil {
 		return Page{}, err
 	}
 	if err := l.connected(); err != nil {

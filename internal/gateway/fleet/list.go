@@ -28,6 +28,10 @@ type list struct {
 	// where is where the archive is looked through for what query selects; it selects nothing where nothing is.
 	where Where
 	query api.Query
+	// nodes are all nodes when the list began.
+	nodes Look
+	// ofGone: it is a list of what is gone.
+	ofGone bool
 	// away are the nodes that are not connected, and skipped those that may hold such volumes and are not
 	// asked at present.
 	away, skipped []Missing
@@ -46,7 +50,7 @@ func (f *Fleet) List(ctx context.Context, r Request) (Page, error) {
 	if l.before, err = f.read(r); err != nil {
 		return Page{}, err
 	}
-	if err := l.choose(ctx, f.cfg.Nodes.With); err != nil {
+	if err := l.choose(ctx, f.cfg.Nodes.Look(ctx, r.Namespace)); err != nil {
 		return Page{}, err
 	}
 	l.addArchive()
@@ -74,9 +78,9 @@ func (f *Fleet) begin(r Request) (*list, error) {
 	return l, nil
 }
 
-// choose decides which of the nodes are asked, and for what. with returns those that may have something
-// of a namespace.
-func (l *list) choose(ctx context.Context, with func(namespace string) []Held) error {
+// choose decides which of the nodes are asked, and for what.
+func (l *list) choose(ctx context.Context, nodes Look) error {
+	l.nodes = nodes
 	q := l.r.Query
 	q.Namespace, q.Tenancy, q.NoNamespace = l.r.Namespace, nil, false
 	if !l.r.Reader.Everywhere {
@@ -90,17 +94,17 @@ func (l *list) choose(ctx context.Context, with func(namespace string) []Held) e
 		q.Tenancy = &tenancy
 	}
 	l.where, l.query = where(l.cfg.Namespaces, q), q
-	for _, m := range l.cfg.Nodes.Missing() {
+	for _, m := range nodes.Missing {
 		if l.selects(m.Node) {
 			l.away = append(l.away, m)
 		}
 	}
-	for _, h := range with(l.r.Namespace) {
+	for _, h := range nodes.Held {
 		l.consider(h, q)
 	}
 	if l.r.Namespace == l.cfg.Namespace && l.r.Reader.Everywhere {
 		q.Namespace, q.NoNamespace = "", true
-		for _, h := range with("") {
+		for _, h := range l.unknown(ctx) {
 			l.consider(h, q)
 		}
 	}
@@ -109,11 +113,19 @@ func (l *list) choose(ctx context.Context, with func(namespace string) []Held) e
 	return nil
 }
 
+// unknown returns the nodes that may hold volumes whose namespace is not known.
+func (l *list) unknown(ctx context.Context) []Held {
+	if l.ofGone {
+		return l.nodes.Held // of any namespace
+	}
+	return l.cfg.Nodes.Look(ctx, "").Held
+}
+
 // connected returns an error if no node at all is, and nothing of the archive can be asked: an empty list would look as if there were
 // no volumes.
 func (l *list) connected() error {
-	missing := l.cfg.Nodes.Missing()
-	if l.where != (Where{}) && len(l.sources) == 0 && len(missing) > 0 && len(missing) >= l.cfg.Nodes.Count() {
+	missing := l.nodes.Missing
+	if l.where != (Where{}) && len(l.sources) == 0 && len(missing) > 0 && len(missing) >= l.nodes.Count {
 		return &NotConnectedError{Missing: missing}
 	}
 	return nil

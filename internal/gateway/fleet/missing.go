@@ -8,7 +8,7 @@ import (
 
 // status says how many nodes the page could ask.
 func (l *list) status() Status {
-	s := Status{Nodes: l.cfg.Nodes.Count(), Asked: len(l.asked)}
+	s := Status{Nodes: l.nodes.Count, Asked: len(l.asked)}
 	if l.cfg.Archive != nil {
 		s.Nodes++
 	}

@@ -81,8 +81,9 @@ func (f *Fleet) Search(ctx context.Context, r SearchRequest) (*Search, error) {
 		return nil, err
 	}
 	s := &Search{list: l, grep: r.Grep, archived: r.Archived}
+	nodes := f.cfg.Nodes.Look(ctx, r.Namespace)
 	if r.One == nil {
-		if err := l.choose(ctx, f.cfg.Nodes.With); err != nil {
+		if err := l.choose(ctx, nodes); err != nil {
 			return s, err
 		}
 		if s.archived {
@@ -102,7 +103,7 @@ func (f *Fleet) Search(ctx context.Context, r SearchRequest) (*Search, error) {
 		}
 		q.Tenancy = &tenancy
 	}
-	s.id = v.ID
+	s.id, l.nodes = v.ID, nodes
 	l.asked[name] = nil
 	l.sources = []*source{{
 		fleet: f, reader: r.Reader, node: r.One.Node, name: name, query: q, keep: func(e Entry) bool { return e.Volume.ID == v.ID },

@@ -69,12 +69,12 @@ func (s *archiveSearch) Volume(ctx context.Context, v api.Volume, found func(api
 // onSearchedNodes makes all nodes ones that search.
 type onSearchedNodes struct{ *fakeNodes }
 
-func (n onSearchedNodes) With(namespace string) []Held {
-	held := n.fakeNodes.With(namespace)
-	for i := range held {
-		held[i].Node = searchedNode{held[i].Node.(*fakeNode)}
+func (n onSearchedNodes) Look(ctx context.Context, namespace string) Look {
+	look := n.fakeNodes.Look(ctx, namespace)
+	for i := range look.Held {
+		look.Held[i].Node = searchedNode{look.Held[i].Node.(*fakeNode)}
 	}
-	return held
+	return look
 }
 
 // searched returns the IDs of the volumes in which something was found, those of archived ones with a plus.

@@ -10,19 +10,24 @@ import (
 
 // Nodes are the nodes of the cluster, as far as the gateway knows them.
 type Nodes interface {
-	// With returns the connected nodes that may hold volumes of a namespace, with their holdings of it.
+	// Look returns what there is at the moment, with the nodes that may hold volumes of a namespace, and their holdings of it.
 	// An empty name selects the nodes that may hold any volume, with all their holdings, or sums: one
 	// with no namespace counts the volumes whose namespace is not known, and none else does. A holding
 	// of [volume.OtherNamespaces] may count volumes of any namespace.
-	With(namespace string) []Held
-	// Connected returns all nodes that are connected, with holdings that say nothing.
-	Connected() []Held
+	Look(ctx context.Context, namespace string) Look
+	// LookAll is Look with all nodes that are connected, and holdings that say nothing.
+	LookAll(ctx context.Context) Look
 	// ByHash returns the nodes whose name has a hash, also those that are not connected.
-	ByHash(hash uint32) []State
-	// Missing returns the nodes that should be connected and are not.
-	Missing() []Missing
-	// Count returns how many nodes there are, the missing ones among them.
-	Count() int
+	ByHash(ctx context.Context, hash uint32) []State
+}
+
+// Look is what is known of all nodes at one moment.
+type Look struct {
+	Held []Held
+	// Missing are the nodes that should be connected and are not.
+	Missing []Missing
+	// Count is how many nodes there are, the missing ones among them.
+	Count int
 }
 
 // Node is a connected node. Its methods may be called from several goroutines.

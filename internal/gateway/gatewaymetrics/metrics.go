@@ -60,8 +60,10 @@ var listBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 10}
 type Metrics struct {
 	registry      *prometheus.Registry
 	count         func() (expected, connected int) // see CountNodes; nil before it was called
+	countHere     func() int
 	expected      prometheus.Gauge
 	connected     prometheus.Gauge
+	here          prometheus.Gauge
 	connections   *prometheus.CounterVec
 	tokenReviews  *prometheus.CounterVec
 	tokensRead    prometheus.Counter
@@ -94,7 +96,8 @@ func New(version, revision string) *Metrics {
 	m := &Metrics{
 		registry:  r,
 		expected:  with.NewGauge(gauge("nodes_expected", "Nodes that have a pod of the daemon.")),
-		connected: with.NewGauge(gauge("nodes_connected", "Nodes with a connection to this gateway.")),
+		connected: with.NewGauge(gauge("nodes_connected", "Nodes with a connection to a replica that this one reaches, or to itself.")),
+		here:      with.NewGauge(gauge("nodes_connected_here", "Nodes with a connection to this replica itself.")),
 		connections: with.NewCounterVec(counter("node_connections_total",
 			"Connections that nodes asked for, by outcome."), []string{"outcome"}),
 		tokenReviews: with.NewCounterVec(counter("token_reviews_total",
@@ -174,6 +177,7 @@ func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
 		expected, connected := m.count()
 		m.expected.Set(float64(expected))
 		m.connected.Set(float64(connected))
+		m.here.Set(float64(m.countHere()))
 	}
 	return m.registry.Gather()
 }
@@ -184,11 +188,11 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // CountNodes sets who counts the nodes, which happens each time that the metrics are read: how many
-// have a pod of the daemon, and how many of these a connection to this gateway. It is called once,
-// before the first request.
-func (m *Metrics) CountNodes(count func() (expected, connected int)) {
+// have a pod of the daemon, how many of these a connection to a replica, and how many nodes one to this replica. It is
+// called once, before the first request.
+func (m *Metrics) CountNodes(count func() (expected, connected int), here func() int) {
 	if m != nil {
-		m.count = count
+		m.count, m.countHere = count, here
 	}
 }
 

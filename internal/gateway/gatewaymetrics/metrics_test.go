@@ -30,6 +30,7 @@ var names = []string{
 	"katbox_gateway_node_connections_total counter",
 	"katbox_gateway_node_holds_total counter",
 	"katbox_gateway_nodes_connected gauge",
+	"katbox_gateway_nodes_connected_here gauge",
 	"katbox_gateway_nodes_expected gauge",
 	"katbox_gateway_nodes_held gauge",
 	"katbox_gateway_outcome_source_up gauge",
@@ -45,7 +46,7 @@ var names = []string{
 
 // everything makes one event of each kind happen.
 func everything(m *gatewaymetrics.Metrics) {
-	m.CountNodes(func() (expected, connected int) { return 5, 4 })
+	m.CountNodes(func() (expected, connected int) { return 5, 4 }, func() int { return 3 })
 	m.ConnectionAsked(gatewaymetrics.Accepted)
 	m.ConnectionAsked(gatewaymetrics.Busy)
 	m.TokenReviewed(gatewaymetrics.Refused)
@@ -93,6 +94,7 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_gateway_archive_reads_total{outcome="failed"}`: 1, `katbox_gateway_archive_dropped_keys_total`: 2,
 		`katbox_gateway_nodes_expected`:                                                    5,
 		`katbox_gateway_nodes_connected`:                                                   4,
+		`katbox_gateway_nodes_connected_here`:                                              3,
 		`katbox_gateway_node_connections_total{outcome="accepted"}`:                        1,
 		`katbox_gateway_node_connections_total{outcome="busy"}`:                            1,
 		`katbox_gateway_node_connections_total{outcome="refused"}`:                         0,

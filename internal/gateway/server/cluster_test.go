@@ -177,19 +177,20 @@ func (c *cluster) node(name string) *testNode {
 	return c.nodes[name]
 }
 
-// With returns all nodes: what they hold is not what is tested here.
-func (c *cluster) With(namespace string) (held []fleet.Held) {
+// Look returns all nodes: what they hold is not what is tested here.
+func (c *cluster) Look(_ context.Context, namespace string) (l fleet.Look) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	l.Missing, l.Count = c.missing, len(c.nodes)+len(c.missing)
 	for _, n := range c.nodes {
-		held = append(held, fleet.Held{Node: n, Holdings: []api.Holding{{Namespace: namespace, Volumes: 1}}})
+		l.Held = append(l.Held, fleet.Held{Node: n, Holdings: []api.Holding{{Namespace: namespace, Volumes: 1}}})
 	}
-	return held
+	return l
 }
 
-func (c *cluster) Connected() []fleet.Held { return c.With("ci") }
+func (c *cluster) LookAll(ctx context.Context) fleet.Look { return c.Look(ctx, "ci") }
 
-func (c *cluster) ByHash(hash uint32) (states []fleet.State) {
+func (c *cluster) ByHash(_ context.Context, hash uint32) (states []fleet.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, n := range c.nodes {
@@ -204,10 +205,6 @@ func (c *cluster) ByHash(hash uint32) (states []fleet.State) {
 	}
 	return states
 }
-
-func (c *cluster) Missing() []fleet.Missing { c.mu.Lock(); defer c.mu.Unlock(); return c.missing }
-
-func (c *cluster) Count() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.nodes) + len(c.missing) }
 
 func (c *cluster) Tenancy(namespace string) (volume.Tenancy, bool) {
 	c.mu.Lock()

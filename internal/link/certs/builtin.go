@@ -112,6 +112,7 @@ func (b *Builtin) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("secret %s/%s: %w", b.cfg.Namespace, b.cfg.Secret, err)
 	}
+	b.trust(s.bundle())
 	err = b.publisher.publish(ctx, s.bundle())
 	b.serve(s.leaf)
 	if err != nil || s.next == nil || !s.published.IsZero() {

@@ -136,6 +136,7 @@ func (f *Files) load() (*tls.Certificate, error) {
 		}
 	}
 	f.loaded, f.bundle = now, bundle
+	f.trust(bundle)
 	return &pair, nil
 }
 

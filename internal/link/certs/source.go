@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,9 @@ type Source interface {
 	Wait()
 	// GetCertificate is for tls.Config. Until there is a certificate it fails.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Roots are the CAs by which clients know the certificate, and by which another replica is known. Until there is a
+	// certificate there are none.
+	Roots() *x509.CertPool
 }
 
 // errNone: no client can connect yet.
@@ -30,6 +34,7 @@ var errNone = errors.New("there is no certificate yet")
 // served is the certificate that clients see.
 type served struct {
 	current atomic.Pointer[tls.Certificate]
+	roots   atomic.Pointer[x509.CertPool]
 	// ends is called with the end of each new certificate.
 	ends func(time.Time)
 	log  logr.Logger
@@ -41,6 +46,23 @@ func (s *served) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 		return current, nil
 	}
 	return nil, errNone
+}
+
+// Roots implements Source.
+func (s *served) Roots() *x509.CertPool {
+	if roots := s.roots.Load(); roots != nil {
+		return roots
+	}
+	return x509.NewCertPool()
+}
+
+// trust makes these the CAs that clients have to trust.
+func (s *served) trust(bundle []*x509.Certificate) {
+	roots := x509.NewCertPool()
+	for _, ca := range bundle {
+		roots.AddCert(ca)
+	}
+	s.roots.Store(roots)
 }
 
 // serve shows a certificate to those who connect from now on.

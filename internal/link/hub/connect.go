@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ import (
 const (
 	// connectLimit is how long a client may take for the TLS handshake and its request.
 	connectLimit = 10 * time.Second
+	// mostRelayed is how many requests another replica may send at once over a connection: those of 16 lists, and some streams.
+	mostRelayed = 4096 + 256
 	// mostRequest bounds the header of a request to connect. A token has some 1,000 bytes.
 	mostRequest = 16 << 10
 )
@@ -38,13 +41,35 @@ func (r *Registry) Server(config *tls.Config) *http.Server {
 	config.NextProtos = []string{"http/1.1"}
 	// A node connects once in an hour; a ticket would be of no use to it.
 	config.SessionTicketsDisabled = true
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	if r.Replicas != nil {
+		protocols.SetHTTP2(true)
+		config.GetConfigForClient = r.tellApart(config.Clone())
+		config.NextProtos = []string{"h2", "http/1.1"} // for net/http alone, which looks here whether to have HTTP/2
+	}
 	s := &http.Server{
-		Handler: r, TLSConfig: config, Protocols: new(http.Protocols), ConnState: ops.Changed,
+		Handler: r, TLSConfig: config, Protocols: protocols, ConnState: ops.Changed, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostRelayed},
 		ReadHeaderTimeout: connectLimit, ReadTimeout: connectLimit, IdleTimeout: connectLimit, MaxHeaderBytes: mostRequest,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(r.Log.V(1)), slog.LevelInfo),
 	}
-	s.Protocols.SetHTTP1(true)
 	return s
+}
+
+// ReplicaProtocol is what another replica names beside HTTP/2 where it begins TLS.
+const ReplicaProtocol = "katbox-replica/1"
+
+// tellApart lets other replicas ask with HTTP/2, and with a certificate that is looked at; all others are nodes.
+func (r *Registry) tellApart(nodes *tls.Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	replicas := nodes.Clone()
+	replicas.NextProtos = []string{"h2"}
+	replicas.ClientAuth, replicas.VerifyConnection = tls.RequireAnyClientCert, r.Replicas.Verify
+	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if slices.Contains(hello.SupportedProtos, ReplicaProtocol) {
+			return replicas, nil
+		}
+		return nodes, nil
+	}
 }
 
 // Bounded bounds the connections of [Registry.Server] that have not been upgraded. Each address has a share: one that
@@ -85,6 +110,10 @@ var reasons = map[int]api.Reason{
 
 // ServeHTTP takes the connection of a node.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if request.ProtoMajor == 2 && r.Replicas != nil {
+		r.Replicas.ServeHTTP(w, request) // without its certificate no other replica has come so far
+		return
+	}
 	who, no := r.admit(request)
 	if no != nil {
 		r.Metrics.ConnectionAsked(no.outcome)
@@ -288,7 +317,11 @@ func (r *Registry) switchProtocols(conn net.Conn, buffered *bufio.ReadWriter, wh
 		return nil, err
 	}
 	answer := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.ConnectProtocol + "\r\n" +
-		api.HeaderReplica + ": " + r.id + "\r\n\r\n"
+		api.HeaderReplica + ": " + r.id + "\r\n"
+	if r.Replicas != nil && r.Replicas.Forward() {
+		answer += api.HeaderForwards + ": true\r\n"
+	}
+	answer += "\r\n"
 	if _, err := conn.Write([]byte(answer)); err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func TestConnect(t *testing.T) {
 	if states := s.ByHash(hash("n1")); len(states) != 1 || states[0].Conn == nil || states[0].Reason != "" {
 		t.Fatalf("states: %+v", states)
 	}
-	if c := s.Counts(); c != (Counts{1, 1}) {
+	if c := s.Counts(); c != (Counts{Expected: 1, Connected: 1}) {
 		t.Fatalf("counts: %+v", c)
 	}
 

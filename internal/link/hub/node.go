@@ -186,8 +186,7 @@ const mostFailures = 2
 // ErrAway: there is no connection to the node, so that nothing was sent.
 var ErrAway = errors.New("the node is not connected")
 
-// RoundTrip sends a request over the newest connection. If that ends meanwhile, and there is a newer
-// one, a request to read is sent again.
+// RoundTrip sends a request over the newest connection, or where that is not possible over one of another replica.
 func (n *node) RoundTrip(request *http.Request) (*http.Response, error) {
 	if size := headerSize(request); size > mostSent {
 		if request.Body != nil {
@@ -195,10 +194,25 @@ func (n *node) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("the request is too long: its URL and headers have %d bytes, and may have %d", size, mostSent)
 	}
+	response, err := n.here(request)
+	if err == nil {
+		return response, nil
+	}
+	return n.elsewhere(request, err)
+}
+
+// reads reports whether a request may be sent again: it changes nothing.
+func reads(request *http.Request) bool {
+	return request.Method == http.MethodGet || request.Method == http.MethodHead
+}
+
+// here sends a request over the newest connection. If that ends meanwhile, and there is a newer
+// one, a request to read is sent again.
+func (n *node) here(request *http.Request) (*http.Response, error) {
 	began := time.Now()
 	c := n.current()
 	response, err := n.send(c, request)
-	if err != nil && (request.Method == http.MethodGet || request.Method == http.MethodHead) {
+	if err != nil && reads(request) {
 		if newer := n.current(); newer != nil && newer != c {
 			response, err = n.send(newer, request)
 		}

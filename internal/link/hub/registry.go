@@ -29,6 +29,8 @@ type Config struct {
 	Owners Owners
 	// Uploads may be nil: then nothing is archived. Only a gateway has it.
 	Uploads Uploads
+	// Replicas may be nil: then this replica knows of no other one, and nodes connect to each. Only a gateway has it.
+	Replicas Replicas
 	// Pools learns which pools nodes have. Only the controller has it, and no Owners and Hash.
 	Pools Pools
 	// Joined may be nil. It is called with each node that connects, and must not block.

@@ -65,8 +65,10 @@ type NodeState struct {
 
 // Counts are numbers of nodes.
 type Counts struct {
-	// Expected counts the nodes that are connected or should be.
+	// Expected counts the nodes that are connected or should be, Connected those that are, to this replica.
 	Expected, Connected int
+	// Elsewhere counts those that are connected to other replicas alone, as far as is known without asking.
+	Elsewhere int
 }
 
 // With returns the connected nodes that may hold volumes of the namespace. A node that has too many
@@ -114,12 +116,16 @@ func (r *Registry) Connected() []Held {
 	return held
 }
 
-// Get returns a connected node, also one that did not answer lately.
+// Get returns a node that is connected to a replica, also one that did not answer lately.
 func (r *Registry) Get(node string) (Conn, bool) {
-	if n := r.find(node); n != nil && n.current() != nil {
+	n := r.find(node)
+	if n != nil && n.current() != nil {
 		return n, true
 	}
-	return nil, false
+	if !r.elsewhere(node) {
+		return nil, false
+	}
+	return r.reach(node), true
 }
 
 // ByHash returns the nodes with that hash, connected or not, ordered by name.
@@ -149,10 +155,17 @@ func (r *Registry) Count() int { return r.Counts().Expected }
 // Counts counts nodes.
 func (r *Registry) Counts() Counts {
 	var c Counts
+	var others map[string]bool
+	if r.Replicas != nil {
+		others = r.Replicas.Names()
+	}
 	for _, s := range r.states(func(string, *node) bool { return true }) {
 		c.Expected++
-		if s.Conn != nil {
+		switch {
+		case s.Conn != nil:
 			c.Connected++
+		case others[s.Node]:
+			c.Elsewhere++
 		}
 	}
 	return c

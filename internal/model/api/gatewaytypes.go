@@ -19,7 +19,10 @@ const (
 	// HeaderReplica tells one replica of the gateway, or of the controller, from others, in the answer to a request to
 	// connect: it may have several addresses.
 	HeaderReplica = "Katbox-Replica"
-	// HeaderNode names the node in a request to connect, and in the answers of a node.
+	// HeaderForwards is in that answer if the replicas ask one another: then the node needs no connection to each of them.
+	HeaderForwards = "Katbox-Forwards"
+	// HeaderNode names the node in a request to connect, in the answers of a node, and in what a replica asks another one to
+	// ask that node.
 	HeaderNode = "Katbox-Node"
 	// HeaderVersion is the version of the node's daemon in a request to connect, and that of the gateway
 	// in an answer to a user.

@@ -67,20 +67,22 @@ func (a authorizer) Allowed(_ context.Context, who user.Info, what trust.Attribu
 
 type registry struct{ c *Cluster }
 
-// With returns all nodes; they say themselves what they hold.
-func (r registry) With(namespace string) (held []fleet.Held) {
+// Look returns all nodes; they say themselves what they hold.
+func (r registry) Look(_ context.Context, namespace string) (l fleet.Look) {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	for _, n := range r.c.nodes {
-		held = append(held, fleet.Held{Node: fleetNode{n}, Holdings: []api.Holding{{Namespace: namespace, Volumes: 1}}})
+		l.Held = append(l.Held, fleet.Held{Node: fleetNode{n}, Holdings: []api.Holding{{Namespace: namespace, Volumes: 1}}})
 	}
+	l.Missing, l.Count = append(l.Missing, r.c.missing...), len(r.c.nodes)+len(r.c.missing)
 	if r.c.arrays != nil {
-		held = append(held, r.c.arrays.With(namespace)...)
+		l.Held = append(l.Held, r.c.arrays.With(namespace)...)
+		l.Count++
 	}
-	return held
+	return l
 }
 
-func (r registry) ByHash(hash uint32) (states []fleet.State) {
+func (r registry) ByHash(_ context.Context, hash uint32) (states []fleet.State) {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	for name, n := range r.c.nodes {
@@ -97,22 +99,6 @@ func (r registry) ByHash(hash uint32) (states []fleet.State) {
 		states = append(states, fleet.State{Node: r.c.arrays})
 	}
 	return states
-}
-
-func (r registry) Missing() []fleet.Missing {
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	return append([]fleet.Missing(nil), r.c.missing...)
-}
-
-func (r registry) Count() int {
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	count := len(r.c.nodes) + len(r.c.missing)
-	if r.c.arrays != nil {
-		count++
-	}
-	return count
 }
 
 type namespaces struct{ c *Cluster }

@@ -14,8 +14,10 @@ import (
 // Grace is how long a volume of these nodes is kept after its release.
 const Grace = 10 * time.Minute
 
-// Connected returns all nodes.
-func (r registry) Connected() []fleet.Held { return r.With(volume.OtherNamespaces) }
+// LookAll returns all nodes.
+func (r registry) LookAll(ctx context.Context) fleet.Look {
+	return r.Look(ctx, volume.OtherNamespaces)
+}
 
 // Grep searches the node's volumes.
 func (f fleetNode) Grep(ctx context.Context, by fleet.Reader, q api.GrepQuery) (*api.GrepStream[api.Volume], error) {

@@ -1,0 +1,154 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/katbox/katbox/internal/model/api"
+)
+
+// Replicas are the other replicas of a gateway. A node connects to some of the replicas alone: what it has, the others ask
+// for there.
+type Replicas interface {
+	// ServeHTTP answers what another replica asks, and Verify lets no one else in: it is called with each connection of a client
+	// that speaks [ReplicaProtocol].
+	http.Handler
+	Verify(tls.ConnectionState) error
+	// Look asks the other replicas which nodes are connected to them, and what these hold of a namespace, as [Registry.With]
+	// says it, or with [AnyNamespace] as [Registry.Connected] does. Nodes that hold nothing of it have no holdings. It waits a
+	// second for the answers, and says nothing of a replica that does not answer.
+	Look(ctx context.Context, namespace string) map[string]Elsewhere
+	// Ask sends a request to a node over a connection of another replica. Its error wraps [ErrAway] if none has one; then nothing was
+	// sent. It closes the request's body.
+	Ask(node string, request *http.Request) (*http.Response, error)
+	// Has reports whether a node was connected to another replica when that was asked last.
+	Has(node string) bool
+	// Names are the nodes that Has is true of.
+	Names() map[string]bool
+	// Forward reports whether all other replicas ask one another, too: then a node needs no connection to each.
+	Forward() bool
+}
+
+// AnyNamespace stands for a namespace where it does not matter what nodes hold. No namespace has that name.
+const AnyNamespace = "any namespace"
+
+// Elsewhere is a node that is connected to another replica.
+type Elsewhere struct {
+	Holdings []api.Holding
+	// Skip is as in [Held].
+	Skip string
+}
+
+// Fleet is what is known of all nodes at one moment, those among them that are connected to other replicas alone.
+type Fleet struct {
+	Held    []Held
+	Missing []Missing
+	// Count is how many nodes there are, the missing ones among them.
+	Count int
+}
+
+// Look returns all nodes, of which Held are those that may hold volumes of the namespace, as With says it.
+func (r *Registry) Look(ctx context.Context, namespace string) Fleet {
+	return r.look(ctx, namespace, func() []Held { return r.With(namespace) })
+}
+
+// LookAll returns all nodes, of which Held are those that are connected. Their holdings say nothing.
+func (r *Registry) LookAll(ctx context.Context) Fleet { return r.look(ctx, AnyNamespace, r.Connected) }
+
+func (r *Registry) look(ctx context.Context, namespace string, here func() []Held) Fleet {
+	var others map[string]Elsewhere
+	if r.Replicas != nil {
+		others = r.Replicas.Look(ctx, namespace)
+	}
+	// What is missing comes first: a node that connects in between is asked, and named, too.
+	f := Fleet{Missing: r.Missing(), Count: r.Count()}
+	f.Missing = slices.DeleteFunc(f.Missing, func(m Missing) bool { _, there := others[m.Node]; return there })
+	connected := map[string]bool{}
+	if len(others) > 0 {
+		for _, n := range r.all() {
+			connected[n.name] = n.current() != nil
+		}
+	}
+	f.Held = here()
+	for node, o := range others {
+		known, is := connected[node]
+		if is && known {
+			continue
+		}
+		if !is && !r.Expected.Expects(node) {
+			f.Count++
+		}
+		if len(o.Holdings) > 0 {
+			f.Held = append(f.Held, Held{Conn: r.reach(node), Holdings: o.Holdings, Skip: o.Skip})
+		}
+	}
+	return f
+}
+
+// Named returns the nodes with that hash, connected to any replica or to none.
+func (r *Registry) Named(ctx context.Context, hash uint32) []NodeState {
+	states := r.ByHash(hash)
+	away := func() (some bool) {
+		for i, s := range states {
+			if s.Conn == nil && r.elsewhere(s.Node) {
+				states[i] = NodeState{Node: s.Node, Conn: r.reach(s.Node)}
+			}
+			some = some || states[i].Conn == nil
+		}
+		return some
+	}
+	if away() && r.Replicas != nil {
+		r.Replicas.Look(ctx, AnyNamespace) // some may have connected just now
+		away()
+	}
+	return states
+}
+
+// elsewhere reports whether a node is connected to another replica, as far as is known without asking.
+func (r *Registry) elsewhere(node string) bool { return r.Replicas != nil && r.Replicas.Has(node) }
+
+// reach returns a node that is connected to any replica, or was.
+func (r *Registry) reach(name string) Conn {
+	if n := r.find(name); n != nil {
+		return n
+	}
+	return newNode(r, name)
+}
+
+// Here sends a request to a node over a connection of this replica alone. Its error wraps [ErrAway] if there is none.
+func (r *Registry) Here(node string, request *http.Request) (*http.Response, error) {
+	n := r.find(node)
+	if n == nil {
+		return nil, fmt.Errorf("%w: %s", ErrAway, node)
+	}
+	return n.here(request)
+}
+
+// ID tells this replica from others.
+func (r *Registry) ID() string { return r.id }
+
+// elsewhere sends a request that was not answered here over a connection of another replica: one that changes something
+// only if it was not sent.
+func (n *node) elsewhere(request *http.Request, failed error) (*http.Response, error) {
+	others := n.registry.Replicas
+	if others == nil || request.Context().Err() != nil || !errors.Is(failed, ErrAway) && !reads(request) {
+		return nil, failed
+	}
+	if request.GetBody != nil {
+		body, err := request.GetBody()
+		if err != nil {
+			return nil, errors.Join(failed, err)
+		}
+		request = request.Clone(request.Context())
+		request.Body = body
+	}
+	response, err := others.Ask(n.name, request)
+	if errors.Is(err, ErrAway) {
+		return nil, failed
+	}
+	return response, err
+}

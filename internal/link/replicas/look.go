@@ -1,0 +1,157 @@
+package replicas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+
+	"github.com/katbox/katbox/internal/link/hub"
+	"github.com/katbox/katbox/internal/model/api"
+)
+
+const (
+	// nodesPath is where a replica says which nodes it has.
+	nodesPath = "/v1/replica/nodes"
+	// mostNodes bounds that answer: 20,000 nodes with names of 253 bytes take 6 MiB.
+	mostNodes = 32 << 20
+)
+
+// errOlder: the replica is of a version that does not answer others.
+var errOlder = errors.New("it is of an older version")
+
+// nodesAnswer is what a replica says of its nodes. Many have volumes of the same tenants, which are said once.
+type nodesAnswer struct {
+	Replica string       `json:"replica"`
+	Tenants []tenant     `json:"tenants,omitempty"`
+	Nodes   []nodeAnswer `json:"nodes"`
+}
+
+type tenant struct {
+	Namespace string `json:"namespace"`
+	UID       string `json:"uid,omitempty"`
+	Verdict   string `json:"verdict,omitempty"`
+}
+
+type nodeAnswer struct {
+	Node string `json:"n"`
+	// Held are pairs: the place of a tenant, and how many volumes the node has of it.
+	Held []int  `json:"h,omitempty"`
+	Skip string `json:"s,omitempty"`
+}
+
+// nodes answers another replica.
+func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
+	namespace := request.URL.Query().Get("namespace")
+	answer := nodesAnswer{Replica: r.cfg.Local.ID()}
+	connected := r.cfg.Local.Connected()
+	held := connected
+	if namespace != hub.AnyNamespace {
+		held = r.cfg.Local.With(namespace)
+	}
+	of := make(map[string][]api.Holding, len(held))
+	for _, h := range held {
+		of[h.Conn.Node()] = h.Holdings
+	}
+	places := map[tenant]int{}
+	answer.Nodes = make([]nodeAnswer, 0, len(connected))
+	for _, c := range connected {
+		n := nodeAnswer{Node: c.Conn.Node(), Skip: c.Skip}
+		for _, h := range of[n.Node] {
+			t := tenant{h.Namespace, h.NamespaceUID, h.Verdict}
+			place, known := places[t]
+			if !known {
+				place = len(answer.Tenants)
+				places[t], answer.Tenants = place, append(answer.Tenants, t)
+			}
+			n.Held = append(n.Held, place, h.Volumes)
+		}
+		answer.Nodes = append(answer.Nodes, n)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // the other replica has left
+}
+
+// holdings returns what a node holds.
+func (a *nodesAnswer) holdings(n nodeAnswer) ([]api.Holding, error) {
+	if len(n.Held)%2 != 0 {
+		return nil, errors.New("a node holds half a pair")
+	}
+	holdings := make([]api.Holding, 0, len(n.Held)/2)
+	for i := 0; i < len(n.Held); i += 2 {
+		place := n.Held[i]
+		if place < 0 || place >= len(a.Tenants) {
+			return nil, fmt.Errorf("there is no tenant %d", place)
+		}
+		t := a.Tenants[place]
+		holdings = append(holdings, api.Holding{Namespace: t.Namespace, NamespaceUID: t.UID, Verdict: t.Verdict, Volumes: n.Held[i+1]})
+	}
+	return holdings, nil
+}
+
+// Look implements [hub.Replicas].
+func (r *Replicas) Look(caller context.Context, namespace string) map[string]hub.Elsewhere {
+	ctx, cancel := context.WithTimeout(caller, lookLimit)
+	defer cancel()
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	all := map[string]hub.Elsewhere{}
+	for _, a := range r.others() {
+		asking.Go(func() {
+			answer, err := r.askNodes(ctx, a, namespace)
+			if caller.Err() != nil {
+				return // which says nothing about the replica
+			}
+			r.note(a, answer, err)
+			if err != nil || answer.Replica == r.cfg.Local.ID() {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, n := range answer.Nodes {
+				holdings, _ := answer.holdings(n) // askNodes has looked
+				if before, twice := all[n.Node]; twice && (before.Skip == "" || n.Skip != "") {
+					continue
+				}
+				all[n.Node] = hub.Elsewhere{Holdings: holdings, Skip: n.Skip}
+			}
+		})
+	}
+	asking.Wait()
+	return all
+}
+
+// askNodes asks a replica which nodes it has.
+func (r *Replicas) askNodes(ctx context.Context, a netip.AddrPort, namespace string) (*nodesAnswer, error) {
+	target := "https://" + a.String() + nodesPath + "?namespace=" + url.QueryEscape(namespace)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := r.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answered %s", response.Status)
+	}
+	answer := &nodesAnswer{}
+	if err := json.NewDecoder(io.LimitReader(response.Body, mostNodes)).Decode(answer); err != nil {
+		return nil, fmt.Errorf("its answer cannot be read: %w", err)
+	}
+	if answer.Replica == "" {
+		return nil, errors.New("its answer does not say which replica it is")
+	}
+	for _, n := range answer.Nodes {
+		if _, err := answer.holdings(n); err != nil {
+			return nil, fmt.Errorf("its answer cannot be read: %w", err)
+		}
+	}
+	return answer, nil
+}

@@ -1,0 +1,151 @@
+package replicas_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/link/hub"
+	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/testing/uplinktest"
+)
+
+// TestOnlyReplicasMayAsk: who has no certificate of the gateway is not let in, and a replica gets from a node what reads or changes
+// volumes alone.
+func TestOnlyReplicasMayAsk(t *testing.T) {
+	s := newScene(t, 1, "n1")
+	asked := make(chan string, 100)
+	s.connect("n1", func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }, s.replicas[0])
+	own, foreign := s.cert, uplinktest.NewAuthority(t).Leaf(t, name)
+	other := s.ca.Leaf(t, "katbox-controller-nodes.katbox.svc")
+	ask := func(cert *tls.Certificate, method, path string) (int, string, error) {
+		protocols := new(http.Protocols)
+		protocols.SetHTTP2(true)
+		config := &tls.Config{RootCAs: s.roots(), ServerName: name, NextProtos: []string{"h2", hub.ReplicaProtocol}}
+		if cert != nil {
+			config.Certificates = []tls.Certificate{*cert}
+		}
+		var dialer tls.Dialer
+		dialer.Config = config
+		transport := &http.Transport{Protocols: protocols, DialTLSContext: dialer.DialContext}
+		defer transport.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), method, "https://"+s.replicas[0].address().String()+path, nil)
+		must(t, err)
+		request.Header.Set(api.HeaderNode, "n1")
+		request.Header.Set(api.HeaderUser, "system:admin")
+		answer, err := transport.RoundTrip(request)
+		if err != nil {
+			return 0, "", err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(text), err
+	}
+	for name, cert := range map[string]*tls.Certificate{"none": nil, "of another CA": &foreign, "of another name": &other} {
+		for _, path := range []string{"/v1/replica/nodes?namespace=ci", "/v1/volumes", "/v1/connect", "/"} {
+			if code, text, err := ask(cert, http.MethodGet, path); err == nil {
+				t.Errorf("%s with a certificate, %s, is answered: %d %s", path, name, code, text)
+			}
+		}
+	}
+	for _, path := range []string{
+		api.SummaryPath, api.OwnersPath, api.OutcomesPath, api.UploadsPath, "/v1/usage", "/v1/report", "/v1/volumesx", "/", "/v1/replica", "",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if code, text, err := ask(&own, method, path); err != nil || code != http.StatusNotFound {
+				t.Errorf("%s %q: %d %s, %v", method, path, code, text, err)
+			}
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("the node was asked for %s", <-asked)
+	}
+	if code, text, err := ask(&own, http.MethodGet, "/v1/volumes/csi-1/files"); err != nil || code != http.StatusOK || <-asked != "/v1/volumes/csi-1/files" {
+		t.Errorf("a replica gets %d %s, %v", code, text, err)
+	}
+	// Any other client is one that wants to be a node, and is told so.
+	plain := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{
+		RootCAs: s.roots(), ServerName: name, Certificates: []tls.Certificate{own},
+	}}}
+	answer, err := plain.Get("https://" + s.replicas[0].address().String() + "/v1/replica/nodes?namespace=ci")
+	must(t, err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusNotFound || answer.ProtoMajor != 1 {
+		t.Errorf("another client gets %s %s", answer.Proto, answer.Status)
+	}
+}
+
+// TestOlderReplica: beside a replica that answers no other one, nodes are to connect to all; and one that cannot be reached is no
+// older one.
+func TestOlderReplica(t *testing.T) {
+	s := newScene(t, 0)
+	older, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{s.cert}, NextProtos: []string{"http/1.1"}})
+	must(t, err)
+	defer older.Close()
+	go func() {
+		for {
+			conn, err := older.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.(*tls.Conn).HandshakeContext(context.Background())
+			conn.Close()
+		}
+	}()
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	at := []netip.AddrPort{netip.MustParseAddrPort(nobody.Addr().String())}
+	nobody.Close()
+	r := s.newReplica(func(context.Context) ([]netip.AddrPort, error) { return slices.Clone(at), nil })
+	r.others.Begin(t.Context())
+	if !r.others.Forward() {
+		t.Error("one that cannot be reached is taken for an older one")
+	}
+	at = append(at, netip.MustParseAddrPort(older.Addr().String()))
+	r.others.Begin(t.Context())
+	if r.others.Forward() {
+		t.Error("an older one is not noticed")
+	}
+	at = at[:1] // of the two as they were given
+	r.others.Begin(t.Context())
+	if !r.others.Forward() {
+		t.Error("the older one is gone, and still counts")
+	}
+}
+
+// TestSilentNode: a node that does not answer over another replica is one that did not answer in time, is counted there, and is
+// not asked for a while.
+func TestSilentNode(t *testing.T) {
+	s := newScene(t, 2, "n1")
+	s.connect("n1", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, s.replicas[0])
+	far := s.replicas[1]
+	skip := func() string {
+		f := far.Look(t.Context(), "ci")
+		if len(f.Held) != 1 {
+			t.Fatalf("%+v", f)
+		}
+		return f.Held[0].Skip
+	}
+	for range 2 {
+		if why := skip(); why != "" {
+			t.Errorf("it is skipped at once: %s", why)
+		}
+		conn, _ := far.Get("n1")
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := conn.Client().List(ctx, api.Query{})
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+			t.Errorf("a list: %v", err)
+		}
+	}
+	if why := skip(); why != "NotAnswering" {
+		t.Errorf("it is skipped because of %q", why)
+	}
+}
