@@ -53,11 +53,11 @@ func (r *refusal) Unwrap() error { return r.error }
 
 // connect makes a connection that the gateway uses.
 func (l *link) connect(ctx context.Context) (*connection, error) {
-	wire, replica, err := l.reach(ctx)
+	wire, said, err := l.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := l.u.serve(l, wire, replica)
+	c, err := l.u.serve(l, wire, said)
 	if err != nil {
 		return nil, err
 	}
@@ -70,28 +70,28 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 	return c, err
 }
 
-// reach makes a connection that the gateway has taken. replica tells which of its replicas; empty for one that does not say.
-func (l *link) reach(ctx context.Context) (w *wire, replica string, err error) {
+// reach makes a connection that the gateway has taken. said is the header of its answer.
+func (l *link) reach(ctx context.Context) (w *wire, said http.Header, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.u.pace.connect)
 	defer cancel()
 	token, err := l.u.peer.readToken(l.u.cfg.TokenFile)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	roots, err := l.u.peer.readCA(l.u.cfg.CAFile)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	secure, raw, err := l.dial(ctx, roots)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	rest, replica, err := l.upgrade(ctx, secure, token)
+	rest, said, err := l.upgrade(ctx, secure, token)
 	if err != nil {
 		raw.Close()
-		return nil, "", err
+		return nil, nil, err
 	}
-	return newWire(secure, raw, rest), replica, nil
+	return newWire(secure, raw, rest), said, nil
 }
 
 func (p peer) readToken(path string) (string, error) {
@@ -154,13 +154,13 @@ func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, *gath
 }
 
 // upgrade asks the gateway to take the connection. It returns what the gateway has sent behind its
-// answer, and which replica it is.
-func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest []byte, replica string, err error) {
+// answer, and the header of that.
+func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest []byte, said http.Header, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+l.target.String()+api.ConnectPath, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	request.Header = http.Header{
 		"Authorization": {"Bearer " + token}, "Connection": {"Upgrade"}, "Upgrade": {api.ConnectProtocol},
@@ -170,28 +170,28 @@ func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest [
 		request.Header.Set(api.HeaderEnds, "true")
 	}
 	if err := request.Write(conn); err != nil {
-		return nil, "", fmt.Errorf("ask %s for a connection: %w", l.u.peer, plain(err))
+		return nil, nil, fmt.Errorf("ask %s for a connection: %w", l.u.peer, plain(err))
 	}
 	limited := &io.LimitedReader{R: conn, N: mostAnswer}
 	reader := bufio.NewReader(limited)
 	answer, err := http.ReadResponse(reader, request)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, plain(err))
+		return nil, nil, fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, plain(err))
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		defer answer.Body.Close()
-		return nil, "", l.refused(answer)
+		return nil, nil, l.refused(answer)
 	}
 	if !strings.EqualFold(answer.Header.Get("Upgrade"), api.ConnectProtocol) {
-		return nil, "", refuse("%s switches to the protocol %q, and this node speaks %s; are both of versions that belong together?",
+		return nil, nil, refuse("%s switches to the protocol %q, and this node speaks %s; are both of versions that belong together?",
 			l.u.peer, shorten(answer.Header.Get("Upgrade")), api.ConnectProtocol)
 	}
 	rest, _ = reader.Peek(reader.Buffered())
 	rest = bytes.Clone(rest)
 	if !stop() {
-		return nil, "", fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, errSilent)
+		return nil, nil, fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, errSilent)
 	}
-	return rest, replicaOf(answer.Header), nil
+	return rest, answer.Header, nil
 }
 
 // refused returns why the gateway does not take the connection.

@@ -38,9 +38,12 @@ type connection struct {
 	wire   *wire
 	server *http.Server
 	began  time.Time
-	// link made it; gateway is its address, replica which one answered there.
+	// link made it; gateway is its address, replica which one answered there; forwards: that asks others.
 	link             *link
 	gateway, replica string
+	forwards         bool
+	// running counts the requests that are handled on it, but for the summary.
+	running atomic.Int64
 	// leaveContext ends when the connection is no longer to be used; leaving ends it.
 	leaveContext context.Context
 	leaving      context.CancelFunc
@@ -55,10 +58,11 @@ type connection struct {
 	endSummary context.CancelFunc
 }
 
-// serve begins to serve on a wire. The error is an [errSame] where another address has a connection to the same replica.
-func (u *Uplink) serve(l *link, w *wire, replica string) (*connection, error) {
+// serve begins to serve on a wire. said is the header of the answer to the request to connect. The error is an [errSame] where another address has a connection to the same replica.
+func (u *Uplink) serve(l *link, w *wire, said http.Header) (*connection, error) {
+	replica := replicaOf(said)
 	ctx, leaving := context.WithCancel(context.Background())
-	c := &connection{u: u, wire: w, began: time.Now(), link: l, gateway: l.address.String(), replica: replica,
+	c := &connection{u: u, wire: w, began: time.Now(), link: l, gateway: l.address.String(), replica: replica, forwards: forwards(said),
 		leaveContext: ctx, leaving: leaving, limit: rate.NewLimiter(requestRate, requestBurst), asked: make(chan struct{}),
 		receiving: make(chan struct{}, mostOwning)}
 	protocols := &http.Protocols{}
@@ -136,6 +140,21 @@ func (c *connection) retire() {
 		}()
 		_ = c.server.Shutdown(ctx) // what is left is cut
 		c.cut()
+	})
+}
+
+// leave is retire where no other connection to the replica follows: once nothing else runs the summary ends, too, which
+// the replica would read on.
+func (c *connection) leave() {
+	if c == nil {
+		return
+	}
+	c.retire()
+	c.u.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), c.u.pace.drain)
+		defer cancel()
+		c.alone(ctx)
+		c.replaceSummary(nil)
 	})
 }
 

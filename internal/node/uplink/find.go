@@ -8,14 +8,15 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/model/duration"
 )
 
-// mostAddresses bounds how many replicas of a gateway a node connects to.
-const mostAddresses = 16
+// mostAddresses bounds how many replicas of a gateway, or of a controller, a node knows.
+const mostAddresses = 64
 
 // netResolver asks the DNS servers itself: then a lookup ends with its context.
 type netResolver struct{ net.Resolver }
@@ -26,24 +27,40 @@ func (r *netResolver) lookup(ctx context.Context, host string) ([]netip.Addr, er
 	return r.LookupNetIP(ctx, "ip", host)
 }
 
-// find keeps a link for each address that the names have, until ctx ends.
+// find keeps a link for each address that the node is to connect to, until ctx ends. It looks the names up again and again.
 func (u *Uplink) find(ctx context.Context) {
 	for {
 		u.resolveAll(ctx)
+		u.choose(ctx)
 		wait := u.pace.resolve
 		if !u.connected() {
 			wait = u.pace.missed
 		}
-		if retry.Pause(ctx, retry.Around(wait)) != nil {
+		if u.changes(ctx, retry.Around(wait)) != nil {
 			return
 		}
 	}
 }
 
-// connected reports whether each address has a connection, and there is one.
+// changes chooses again each time that something about a link has changed, for a while.
+func (u *Uplink) changes(ctx context.Context, wait time.Duration) error {
+	during, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		select {
+		case <-during.Done():
+			return ctx.Err()
+		case <-u.changed:
+			u.choose(ctx)
+		}
+	}
+}
+
+// connected reports whether the node has all connections that it is to have, and one at least.
 func (u *Uplink) connected() bool {
-	states := u.States()
-	return len(states) > 0 && !slices.ContainsFunc(states, func(s State) bool { return s.Since.IsZero() && !s.StandsBy })
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.unresolved) == 0 && u.satisfied()
 }
 
 // resolveAll looks up all names. A name that cannot be resolved keeps the addresses that it had.
@@ -57,7 +74,9 @@ func (u *Uplink) resolveAll(ctx context.Context) {
 			u.cfg.Log.Error(err, "cannot find "+u.peer.String()+", trying again until it works", logkeys.Interval, duration.Format(u.pace.missed))
 		}
 		if err == nil {
-			u.want(ctx, t, addresses)
+			u.mu.Lock()
+			u.found[t] = addresses
+			u.mu.Unlock()
 		}
 	}
 }
@@ -106,30 +125,6 @@ func (u *Uplink) resolve(ctx context.Context, t target) ([]netip.AddrPort, error
 		return nil, fmt.Errorf("the name %s of %s has no addresses; check that %s runs and is ready", t.host, u.peer.flag, u.peer)
 	}
 	return all[:min(len(all), mostAddresses)], nil
-}
-
-// want makes a link for each address of a target that has none, and tells the links of addresses
-// that are gone to make no new connection.
-func (u *Uplink) want(ctx context.Context, t target, addresses []netip.AddrPort) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.stopped {
-		return
-	}
-	for address, l := range u.links {
-		if l.target == t {
-			l.wanted = slices.Contains(addresses, address)
-		}
-	}
-	for _, address := range addresses {
-		if u.links[address] != nil {
-			continue
-		}
-		l := &link{u: u, target: t, address: address, wanted: true,
-			log: u.cfg.Log.WithValues(u.peer.name, t.String(), "address", address.String())}
-		u.links[address] = l
-		u.tasks.Go(func() { l.run(ctx) })
-	}
 }
 
 // leave removes a link whose address is not wanted any more; it reports whether it did.

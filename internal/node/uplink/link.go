@@ -25,13 +25,18 @@ type link struct {
 	// refusals counts attempts in a row that were refused.
 	refusals int
 
+	// first spreads the first attempt. surplus has a value when other connections are enough.
+	first   time.Duration
+	surplus chan struct{}
 	// replica is the one at this address that another address has a connection to; empty for none.
 	replica string
 
-	// These are guarded by Uplink.mu. wanted: the name has this address; standsBy: another one leads to the same replica.
-	wanted, standsBy bool
-	since            time.Time
-	err              error
+	// These are guarded by Uplink.mu. wanted: the node is to connect to this address; standsBy: another one leads to the same
+	// replica; forwards: the replica there asks others; over: the node has enough other ones.
+	wanted, standsBy, forwards, over bool
+
+	since time.Time
+	err   error
 }
 
 // report is called with Uplink.mu.
@@ -52,6 +57,7 @@ func (l *link) note(since time.Time, err error) {
 	}
 	l.since, l.err = since, err
 	l.standsBy = errors.As(err, new(*errSame))
+	signal(l.u.changed)
 }
 
 // run connects, and connects anew before a connection is too old and after it was lost, until ctx
@@ -62,7 +68,7 @@ func (l *link) run(ctx context.Context) {
 	var current, old *connection
 	// settled fires when a connection that came after a failure has lasted.
 	var settled <-chan time.Time
-	due := time.NewTimer(retry.Below(l.u.pace.first))
+	due := time.NewTimer(retry.Below(l.first))
 	defer due.Stop()
 	for {
 		select {
@@ -74,9 +80,11 @@ func (l *link) run(ctx context.Context) {
 		case <-current.over():
 			due.Reset(l.lost(current))
 			current, settled = nil, nil
+		case <-l.surplus:
+			due.Reset(retry.Below(l.u.pace.back))
 		case <-due.C:
 			if l.u.leave(l) {
-				current.retire()
+				current.leave()
 				return
 			}
 			if current != nil && old.open() {
@@ -121,6 +129,9 @@ func (l *link) run(ctx context.Context) {
 func (l *link) connected(before, now *connection) (again bool) {
 	l.refusals = 0
 	l.u.peer.counts.attempted(l.u.cfg.Metrics, "connected")
+	l.u.mu.Lock()
+	l.forwards = now.forwards
+	l.u.mu.Unlock()
 	l.note(now.began, nil)
 	switch {
 	case l.reported != "":

@@ -13,7 +13,9 @@ import (
 type peer struct {
 	// name is a part of its audience and of its ConfigMap, flag that of the daemon that names its address.
 	name, flag string
-	counts     counts
+	// enough is how many replicas a node connects to; 0 for all.
+	enough int
+	counts counts
 	// route answers a request.
 	route func(c *connection, w http.ResponseWriter, r *http.Request)
 }
@@ -29,7 +31,7 @@ type counts struct {
 
 // gateways ask about inline volumes.
 var gateways = peer{
-	name: "gateway", flag: "--gateway", route: (*connection).forGateway,
+	name: "gateway", flag: "--gateway", enough: enough, route: (*connection).forGateway,
 	counts: counts{(*metrics.Metrics).GatewayConnected, (*metrics.Metrics).GatewayAttempted, (*metrics.Metrics).GatewayAsked},
 }
 

@@ -33,6 +33,8 @@ func (c *connection) handle(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != api.SummaryPath {
 		c.u.running.Add(1)
 		defer c.u.running.Add(-1)
+		c.running.Add(1)
+		defer c.running.Add(-1)
 	}
 	if c.limit.Wait(r.Context()) != nil {
 		return // the gateway is gone, or has given up

@@ -136,6 +136,9 @@ type Uplink struct {
 	tasks              sync.WaitGroup
 
 	mu sync.Mutex
+	// found are the addresses of each target. changed has a value when something about a link has changed.
+	found   map[target][]netip.AddrPort
+	changed chan struct{}
 	// links are by address, connections are all that are open; stopped: there may be no more.
 	links       map[netip.AddrPort]*link
 	connections map[*connection]struct{}
@@ -162,7 +165,7 @@ func start(cfg Config, times pace, lookup func(context.Context, string) ([]netip
 	u := &Uplink{
 		cfg: cfg, peer: p, pace: times, targets: targets, lookup: lookup, cancel: cancel, asks: newAsks(times.again, cfg.Metrics),
 		owning: make(chan struct{}, mostOwning), links: map[netip.AddrPort]*link{}, connections: map[*connection]struct{}{},
-		unresolved: map[target]error{},
+		unresolved: map[target]error{}, found: map[target][]netip.AddrPort{}, changed: make(chan struct{}, 1),
 	}
 	u.tasks.Go(func() { u.find(ctx) })
 	if cfg.Volumes != nil {

@@ -90,6 +90,9 @@ func Take(ctx context.Context, conn net.Conn, cert tls.Certificate) (*Node, erro
 	return TakeAs(ctx, conn, cert, "")
 }
 
+// Forwarding is the name of a replica that asks others, for TakeAs.
+func Forwarding(replica string) string { return replica + "\r\n" + api.HeaderForwards + ": true" }
+
 // TakeAs is Take by a replica; one without a name does not say which it is.
 func TakeAs(ctx context.Context, conn net.Conn, cert tls.Certificate, replica string) (*Node, error) {
 	secure, r, err := Read(conn, cert)
