@@ -15,7 +15,8 @@ func (i *instance) startHolds(ctx context.Context) error {
 	}
 	i.counted.Holds()
 	holder, err := nodehold.New(nodehold.Config{
-		Nodes: i.cluster.metadata.Resource(nodehold.Resource), Waiting: i.registry.Waiting, Metrics: i.counted, Log: i.log.WithName("hold"),
+		Nodes: i.cluster.metadata.Resource(nodehold.Resource), Waiting: i.registry.Waiting, Elsewhere: i.registry.Elsewhere,
+		Metrics: i.counted, Log: i.log.WithName("hold"),
 	})
 	if err != nil {
 		return err

@@ -55,12 +55,11 @@ func (i *instance) startReplicas() (err error) {
 	return err
 }
 
-// lookForReplicas looks for the other replicas, and goes on to look.
+// lookForReplicas looks for the other replicas, before nodes come.
 func (i *instance) lookForReplicas(ctx context.Context) {
 	looking, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
 	i.replicas.Begin(looking)
-	go i.replicas.Run(ctx)
 }
 
 // countNodes counts the nodes that have a daemon, and those of them that this replica reaches.
@@ -69,8 +68,10 @@ func (i *instance) countNodes() (expected, connected int) {
 	return counts.Expected, counts.Connected + counts.Elsewhere
 }
 
-// countHere counts the nodes that are connected to this replica itself.
-func (i *instance) countHere() int { return i.registry.Counts().Connected }
+// countHere counts the nodes that are connected to this replica itself, and the replicas that answer it.
+func (i *instance) countHere() (nodes, all int) {
+	return i.registry.Counts().Connected, i.replicas.Count()
+}
 
 // countSettled is countNodes while the replica starts. Where others are there it reaches all nodes at once; without those
 // that will come to itself it would not help if another one went, as in an update.

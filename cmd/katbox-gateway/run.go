@@ -289,6 +289,7 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 			return errors.New("starting: the daemons' pods are not known yet")
 		}
 	})
+	i.lookForReplicas(ctx)
 	i.ready.settle(i.countSettled)
 	reached := &reach{count: i.countNodes, log: i.log.WithName("nodes")}
 	go reached.run(ctx)
@@ -314,9 +315,12 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 
 // listenForNodes opens the port for the daemons.
 func (i *instance) listenForNodes(ctx context.Context) error {
-	i.lookForReplicas(ctx)
 	config := serverConfig(i.cert.GetCertificate)
-	return i.serve(ctx, i.registry.Server(config), i.registry.Bounded, "nodes-endpoint", i.o.nodesEndpoint, i.replicas.Stop)
+	err := i.serve(ctx, i.registry.Server(config), i.registry.Bounded, "nodes-endpoint", i.o.nodesEndpoint, i.replicas.Stop)
+	if err == nil {
+		go i.replicas.Run(ctx)
+	}
+	return err
 }
 
 // listenForServer opens the port for the API server.

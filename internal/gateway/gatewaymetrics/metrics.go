@@ -60,10 +60,11 @@ var listBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 10}
 type Metrics struct {
 	registry      *prometheus.Registry
 	count         func() (expected, connected int) // see CountNodes; nil before it was called
-	countHere     func() int
+	countHere     func() (nodes, replicas int)
 	expected      prometheus.Gauge
 	connected     prometheus.Gauge
 	here          prometheus.Gauge
+	replicas      prometheus.Gauge
 	connections   *prometheus.CounterVec
 	tokenReviews  *prometheus.CounterVec
 	tokensRead    prometheus.Counter
@@ -98,6 +99,7 @@ func New(version, revision string) *Metrics {
 		expected:  with.NewGauge(gauge("nodes_expected", "Nodes that have a pod of the daemon.")),
 		connected: with.NewGauge(gauge("nodes_connected", "Nodes with a connection to a replica that this one reaches, or to itself.")),
 		here:      with.NewGauge(gauge("nodes_connected_here", "Nodes with a connection to this replica itself.")),
+		replicas:  with.NewGauge(gauge("replicas", "Replicas of the gateway that answer this one, and itself.")),
 		connections: with.NewCounterVec(counter("node_connections_total",
 			"Connections that nodes asked for, by outcome."), []string{"outcome"}),
 		tokenReviews: with.NewCounterVec(counter("token_reviews_total",
@@ -177,7 +179,9 @@ func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
 		expected, connected := m.count()
 		m.expected.Set(float64(expected))
 		m.connected.Set(float64(connected))
-		m.here.Set(float64(m.countHere()))
+		nodes, replicas := m.countHere()
+		m.here.Set(float64(nodes))
+		m.replicas.Set(float64(replicas))
 	}
 	return m.registry.Gather()
 }
@@ -188,9 +192,9 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // CountNodes sets who counts the nodes, which happens each time that the metrics are read: how many
-// have a pod of the daemon, how many of these a connection to a replica, and how many nodes one to this replica. It is
-// called once, before the first request.
-func (m *Metrics) CountNodes(count func() (expected, connected int), here func() int) {
+// have a pod of the daemon, how many of these a connection to a replica; and how many nodes have one to this replica,
+// and how many replicas answer it. It is called once, before the first request.
+func (m *Metrics) CountNodes(count func() (expected, connected int), here func() (nodes, replicas int)) {
 	if m != nil {
 		m.count, m.countHere = count, here
 	}

@@ -37,6 +37,7 @@ var names = []string{
 	"katbox_gateway_pod_events_total counter",
 	"katbox_gateway_pod_lookups_total counter",
 	"katbox_gateway_pod_outcomes_total counter",
+	"katbox_gateway_replicas gauge",
 	"katbox_gateway_requests_total counter",
 	"katbox_gateway_stream_bytes_total counter",
 	"katbox_gateway_streams gauge",
@@ -46,7 +47,7 @@ var names = []string{
 
 // everything makes one event of each kind happen.
 func everything(m *gatewaymetrics.Metrics) {
-	m.CountNodes(func() (expected, connected int) { return 5, 4 }, func() int { return 3 })
+	m.CountNodes(func() (expected, connected int) { return 5, 4 }, func() (nodes, replicas int) { return 3, 2 })
 	m.ConnectionAsked(gatewaymetrics.Accepted)
 	m.ConnectionAsked(gatewaymetrics.Busy)
 	m.TokenReviewed(gatewaymetrics.Refused)
@@ -95,6 +96,7 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_gateway_nodes_expected`:                                                    5,
 		`katbox_gateway_nodes_connected`:                                                   4,
 		`katbox_gateway_nodes_connected_here`:                                              3,
+		`katbox_gateway_replicas`:                                                          2,
 		`katbox_gateway_node_connections_total{outcome="accepted"}`:                        1,
 		`katbox_gateway_node_connections_total{outcome="busy"}`:                            1,
 		`katbox_gateway_node_connections_total{outcome="refused"}`:                         0,

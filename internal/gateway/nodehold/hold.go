@@ -37,6 +37,8 @@ type Config struct {
 	Nodes Nodes
 	// Waiting says what waits on the nodes that this replica hears.
 	Waiting func() []hub.Waiting
+	// Elsewhere reports whether another replica hears a node: that one decides about it. It may be nil.
+	Elsewhere func(node string) bool
 	// Metrics may be nil.
 	Metrics *gatewaymetrics.Metrics
 	// Log may be the zero Logger.
@@ -123,6 +125,9 @@ func (h *Holder) look(ctx context.Context) error {
 	var failed failures
 	for _, node := range slices.Sorted(maps.Keys(h.marks)) {
 		m, w := h.marks[node], heard[node]
+		if !w.heard && h.Elsewhere != nil && h.Elsewhere(node) {
+			continue
+		}
 		if next := decide(m, w, time.Now()); !next.equal(m) {
 			failed.add(h.settle(ctx, node, w))
 		} else if m.empty() && w.volumes == 0 {

@@ -110,8 +110,9 @@ var reasons = map[int]api.Reason{
 
 // ServeHTTP takes the connection of a node.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	if request.ProtoMajor == 2 && r.Replicas != nil {
-		r.Replicas.ServeHTTP(w, request) // without its certificate no other replica has come so far
+	// The version that a request names says nothing.
+	if state := request.TLS; r.Replicas != nil && state != nil && state.NegotiatedProtocol == "h2" && len(state.PeerCertificates) > 0 {
+		r.Replicas.ServeHTTP(w, request) // Verify has seen its certificate
 		return
 	}
 	who, no := r.admit(request)

@@ -157,7 +157,7 @@ func (c *connection) end(why error) {
 	switch {
 	case errors.Is(why, errProtocol):
 		log.Info("closed the connection of a node that breaks the protocol; is its daemon another version, or not a daemon?")
-	case last && !errors.Is(why, errStopped) && !c.registry.elsewhere(c.name):
+	case last && !errors.Is(why, errStopped) && !c.registry.Elsewhere(c.name):
 		log.Info("a node is not connected any more")
 	default:
 		log.V(1).Info("a connection of a node has ended")

@@ -19,15 +19,15 @@ type Replicas interface {
 	http.Handler
 	Verify(tls.ConnectionState) error
 	// Look asks the other replicas which nodes are connected to them, and what these hold of a namespace, as [Registry.With]
-	// says it, or with [AnyNamespace] as [Registry.Connected] does. Nodes that hold nothing of it have no holdings. It waits a
-	// second for the answers, and says nothing of a replica that does not answer.
+	// says it, or with [AnyNamespace] as [Registry.Connected] does. Nodes that hold nothing of it have no holdings. It waits one
+	// and a half seconds for the answers, and says nothing of a replica that does not answer.
 	Look(ctx context.Context, namespace string) map[string]Elsewhere
 	// Ask sends a request to a node over a connection of another replica. Its error wraps [ErrAway] if none has one; then nothing was
 	// sent. It closes the request's body.
 	Ask(node string, request *http.Request) (*http.Response, error)
-	// Has reports whether a node was connected to another replica when that was asked last.
-	Has(node string) bool
-	// Names are the nodes that Has is true of.
+	// Has reports whether a node was connected to another replica when that was asked last, and whether it answers there.
+	Has(node string) (connected, answers bool)
+	// Names are the nodes that are.
 	Names() map[string]bool
 	// Forward reports whether all other replicas ask one another, too: then a node needs no connection to each.
 	Forward() bool
@@ -67,22 +67,20 @@ func (r *Registry) look(ctx context.Context, namespace string, here func() []Hel
 	// What is missing comes first: a node that connects in between is asked, and named, too.
 	f := Fleet{Missing: r.Missing(), Count: r.Count()}
 	f.Missing = slices.DeleteFunc(f.Missing, func(m Missing) bool { _, there := others[m.Node]; return there })
-	connected := map[string]bool{}
+	f.Held = here()
+	places := make(map[string]int, len(f.Held))
 	if len(others) > 0 {
-		for _, n := range r.all() {
-			connected[n.name] = n.current() != nil
+		for i, h := range f.Held {
+			places[h.Conn.Node()] = i
 		}
 	}
-	f.Held = here()
 	for node, o := range others {
-		known, is := connected[node]
-		if is && known {
-			continue
-		}
-		if !is && !r.Expected.Expects(node) {
-			f.Count++
-		}
-		if len(o.Holdings) > 0 {
+		i, held := places[node]
+		switch {
+		case !r.Expected.Expects(node): // that replica does not know yet that its daemon is gone
+		case held && f.Held[i].Skip != "" && o.Skip == "":
+			f.Held[i] = Held{Conn: newNode(r, node), Holdings: o.Holdings, Skip: o.Skip} // not over the connection that it does not answer
+		case !held && len(o.Holdings) > 0:
 			f.Held = append(f.Held, Held{Conn: r.reach(node), Holdings: o.Holdings, Skip: o.Skip})
 		}
 	}
@@ -94,7 +92,7 @@ func (r *Registry) Named(ctx context.Context, hash uint32) []NodeState {
 	states := r.ByHash(hash)
 	away := func() (some bool) {
 		for i, s := range states {
-			if s.Conn == nil && r.elsewhere(s.Node) {
+			if s.Conn == nil && r.Elsewhere(s.Node) {
 				states[i] = NodeState{Node: s.Node, Conn: r.reach(s.Node)}
 			}
 			some = some || states[i].Conn == nil
@@ -108,8 +106,14 @@ func (r *Registry) Named(ctx context.Context, hash uint32) []NodeState {
 	return states
 }
 
-// elsewhere reports whether a node is connected to another replica, as far as is known without asking.
-func (r *Registry) elsewhere(node string) bool { return r.Replicas != nil && r.Replicas.Has(node) }
+// Elsewhere reports whether a node is connected to another replica, as far as is known without asking.
+func (r *Registry) Elsewhere(node string) bool {
+	if r.Replicas == nil {
+		return false
+	}
+	connected, _ := r.Replicas.Has(node)
+	return connected
+}
 
 // reach returns a node that is connected to any replica, or was.
 func (r *Registry) reach(name string) Conn {

@@ -119,13 +119,17 @@ func (r *Registry) Connected() []Held {
 // Get returns a node that is connected to a replica, also one that did not answer lately.
 func (r *Registry) Get(node string) (Conn, bool) {
 	n := r.find(node)
-	if n != nil && n.current() != nil {
-		return n, true
+	connected, answers := false, false
+	if r.Replicas != nil {
+		connected, answers = r.Replicas.Has(node)
 	}
-	if !r.elsewhere(node) {
-		return nil, false
+	if n != nil {
+		if l := n.look(); l.connected && (!l.skipped || !answers) {
+			return n, true
+		}
 	}
-	return r.reach(node), true
+	// Not over a connection here: if there is one, the node does not answer it.
+	return newNode(r, node), connected
 }
 
 // ByHash returns the nodes with that hash, connected or not, ordered by name.

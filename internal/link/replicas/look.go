@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (
@@ -21,6 +22,13 @@ const (
 	// mostNodes bounds that answer: 20,000 nodes with names of 253 bytes take 6 MiB.
 	mostNodes = 32 << 20
 )
+
+// mostHoldings is how many holdings of a namespace are told of a node. One that says it has more, of namespaces of that name that
+// are long gone, is asked itself: what it says must not make the answer long.
+const mostHoldings = 16
+
+// unknown stands for more than these.
+var unknown = []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
 
 // errOlder: the replica is of a version that does not answer others.
 var errOlder = errors.New("it is of an older version")
@@ -62,7 +70,11 @@ func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 	answer.Nodes = make([]nodeAnswer, 0, len(connected))
 	for _, c := range connected {
 		n := nodeAnswer{Node: c.Conn.Node(), Skip: c.Skip}
-		for _, h := range of[n.Node] {
+		holdings := of[n.Node]
+		if len(holdings) > mostHoldings {
+			holdings = unknown
+		}
+		for _, h := range holdings {
 			t := tenant{h.Namespace, h.NamespaceUID, h.Verdict}
 			place, known := places[t]
 			if !known {
@@ -94,7 +106,8 @@ func (a *nodesAnswer) holdings(n nodeAnswer) ([]api.Holding, error) {
 	return holdings, nil
 }
 
-// Look implements [hub.Replicas].
+// Look implements [hub.Replicas]. It does not ask a replica that has not answered twice in a row, and no failure of its own counts:
+// users must not make a replica one that does not answer.
 func (r *Replicas) Look(caller context.Context, namespace string) map[string]hub.Elsewhere {
 	ctx, cancel := context.WithTimeout(caller, lookLimit)
 	defer cancel()
@@ -102,28 +115,59 @@ func (r *Replicas) Look(caller context.Context, namespace string) map[string]hub
 	var mu sync.Mutex
 	all := map[string]hub.Elsewhere{}
 	for _, a := range r.others() {
+		if r.isAway(a) {
+			continue
+		}
 		asking.Go(func() {
 			answer, err := r.askNodes(ctx, a, namespace)
-			if caller.Err() != nil {
-				return // which says nothing about the replica
+			if err != nil {
+				return
 			}
-			r.note(a, answer, err)
-			if err != nil || answer.Replica == r.cfg.Local.ID() {
+			r.note(a, answer)
+			if answer.Replica == r.cfg.Local.ID() {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			for _, n := range answer.Nodes {
 				holdings, _ := answer.holdings(n) // askNodes has looked
-				if before, twice := all[n.Node]; twice && (before.Skip == "" || n.Skip != "") {
-					continue
+				one := hub.Elsewhere{Holdings: holdings, Skip: n.Skip}
+				if before, twice := all[n.Node]; !twice || better(one, before) {
+					all[n.Node] = one
 				}
-				all[n.Node] = hub.Elsewhere{Holdings: holdings, Skip: n.Skip}
 			}
 		})
 	}
 	asking.Wait()
 	return all
+}
+
+// better reports which of two replicas is to be believed about a node: one that the node answers, then one that knows of more. One
+// that has not heard the node for a while may know of nothing.
+func better(a, b hub.Elsewhere) bool {
+	if (a.Skip == "") != (b.Skip == "") {
+		return a.Skip == ""
+	}
+	return len(a.Holdings) > len(b.Holdings)
+}
+
+// lookAtAll asks all replicas, and takes note of those that do not answer.
+func (r *Replicas) lookAtAll(caller context.Context) {
+	ctx, cancel := context.WithTimeout(caller, lookLimit)
+	defer cancel()
+	var asking sync.WaitGroup
+	for _, a := range r.others() {
+		asking.Go(func() {
+			answer, err := r.askNodes(ctx, a, hub.AnyNamespace)
+			switch {
+			case err == nil:
+				r.note(a, answer)
+			case caller.Err() == nil:
+				r.noteFailure(a, err)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // askNodes asks a replica which nodes it has.

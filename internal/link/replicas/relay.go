@@ -43,6 +43,8 @@ const (
 	// long that may take.
 	pingAfter = 3 * time.Second
 	pingLimit = 2 * time.Second
+	// mostCertificates bounds what has to be verified of a client that is not known yet.
+	mostCertificates = 4
 	// copyBuffer is how much of an answer is passed on at once.
 	copyBuffer = 32 << 10
 )
@@ -87,8 +89,8 @@ func (r *Replicas) dial(ctx context.Context, _, address string) (net.Conn, error
 
 // Verify implements [hub.Replicas]. The certificate is that of a server; a node that sees it there trusts it as much.
 func (r *Replicas) Verify(state tls.ConnectionState) error {
-	if len(state.PeerCertificates) == 0 {
-		return errors.New("a replica of the gateway shows its certificate")
+	if n := len(state.PeerCertificates); n == 0 || n > mostCertificates {
+		return fmt.Errorf("a replica of the gateway shows its certificate, and what signs that: not %d certificates", n)
 	}
 	between := x509.NewCertPool()
 	for _, c := range state.PeerCertificates[1:] {

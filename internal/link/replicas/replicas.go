@@ -74,16 +74,18 @@ type Replicas struct {
 
 	mu    sync.RWMutex
 	peers map[netip.AddrPort]*peer
-	// unfound is why the others cannot be found, as the log has said it.
+	// found: they could be found when that was tried last; unfound is why not, as the log has said it.
+	found   bool
 	unfound string
 }
 
 // peer is a replica at one address. Replicas.mu guards it.
 type peer struct {
 	address netip.AddrPort
-	// id is which replica answers there; empty if none has.
+	// id is which replica answers there; empty if none ever has.
 	id string
-	// nodes are those that were connected to it when it answered last; nil if it has not, or no more.
+	// nodes are those that were connected to it when it answered last: true of one that answers it. It is nil if it has not
+	// answered, or not twice in a row.
 	nodes map[string]bool
 	// older: it is of a version that does not ask others.
 	older bool
@@ -91,6 +93,9 @@ type peer struct {
 	failures int
 	failed   string
 }
+
+// mostFailures is how often in a row a replica does not answer before it is one that is away: lists do not wait for it.
+const mostFailures = 2
 
 // New returns Replicas that know of none until Run.
 func New(c Config) (*Replicas, error) {
@@ -110,17 +115,17 @@ func New(c Config) (*Replicas, error) {
 // Of sets whose replicas these are. It is called once, before the first request.
 func (r *Replicas) Of(l Local) { r.cfg.Local = l }
 
-// Begin looks for the others for the first time: until then Forward says nothing.
+// Begin looks at the others, for the first time and once this replica listens: before, Forward is false.
 func (r *Replicas) Begin(ctx context.Context) {
 	r.find(ctx)
-	r.Look(ctx, hub.AnyNamespace)
+	r.lookAtAll(ctx)
 }
 
 // Run looks at the others again and again, until ctx ends.
 func (r *Replicas) Run(ctx context.Context) {
-	for retry.Pause(ctx, retry.Around(lookInterval)) == nil {
-		r.find(ctx)
-		r.Look(ctx, hub.AnyNamespace)
+	for ctx.Err() == nil {
+		r.Begin(ctx)
+		_ = retry.Pause(ctx, retry.Around(lookInterval))
 	}
 	r.transport.CloseIdleConnections()
 }
@@ -138,6 +143,7 @@ func (r *Replicas) find(ctx context.Context) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.found = err == nil
 	why := ""
 	if err != nil {
 		why = volume.OneLine(err)
@@ -178,46 +184,61 @@ func (r *Replicas) others() (all []netip.AddrPort) {
 }
 
 // note keeps what an address has answered.
-func (r *Replicas) note(a netip.AddrPort, answer *nodesAnswer, err error) {
+func (r *Replicas) note(a netip.AddrPort, answer *nodesAnswer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.peers[a]
 	if p == nil {
 		return
 	}
-	why := ""
-	switch {
-	case errors.Is(err, errOlder):
-		p.older, p.nodes = true, nil
-	case err != nil:
-		p.nodes, p.failures = nil, p.failures+1
-		if p.failures == 1 {
-			return // one that is starting, or has just ended, is no news
-		}
-		why = volume.OneLine(err)
-	default:
-		p.id, p.older, p.failures = answer.Replica, false, 0
-		p.nodes = make(map[string]bool, len(answer.Nodes))
-		for _, n := range answer.Nodes {
-			p.nodes[n.Node] = true
-		}
+	p.id, p.older, p.failures, p.failed = answer.Replica, false, 0, ""
+	p.nodes = make(map[string]bool, len(answer.Nodes))
+	for _, n := range answer.Nodes {
+		p.nodes[n.Node] = n.Skip == ""
 	}
-	if why != p.failed && why != "" {
-		r.cfg.Log.Info(errSilent.Error(), "address", a.String(), logkeys.Cause, why)
-	}
-	p.failed = why
 }
 
-// Forward implements [hub.Replicas].
+// noteFailure keeps that an address has not answered. Once is no news: a replica is starting there, or has just ended.
+func (r *Replicas) noteFailure(a netip.AddrPort, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.peers[a]
+	if p == nil {
+		return
+	}
+	if errors.Is(err, errOlder) {
+		p.older, p.nodes = true, nil
+		return
+	}
+	if p.failures++; p.failures < mostFailures {
+		return
+	}
+	p.nodes = nil
+	if why := volume.OneLine(err); why != p.failed {
+		p.failed = why
+		r.cfg.Log.Info(errSilent.Error(), "address", a.String(), logkeys.Cause, why)
+	}
+}
+
+// isAway reports whether a replica is not asked for a list.
+func (r *Replicas) isAway(a netip.AddrPort) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	p := r.peers[a]
+	return p == nil || p.older || p.failures >= mostFailures
+}
+
+// Forward implements [hub.Replicas]: all others were found, and each has answered. Where one cannot be reached from the start, as with
+// a NetworkPolicy that does not know of this, nodes connect to all.
 func (r *Replicas) Forward() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, p := range r.peers {
-		if p.older {
+		if p.older || p.id == "" {
 			return false
 		}
 	}
-	return true
+	return r.found
 }
 
 // Count returns how many replicas there are, this one among them, as far as they answer.
@@ -234,15 +255,15 @@ func (r *Replicas) Count() int {
 }
 
 // Has implements [hub.Replicas].
-func (r *Replicas) Has(node string) bool {
+func (r *Replicas) Has(node string) (connected, answers bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, p := range r.peers {
-		if p.nodes[node] && p.id != r.cfg.Local.ID() {
-			return true
+		if well, there := p.nodes[node]; there && p.id != r.cfg.Local.ID() {
+			connected, answers = true, answers || well
 		}
 	}
-	return false
+	return connected, answers
 }
 
 // Names implements [hub.Replicas].
@@ -251,29 +272,37 @@ func (r *Replicas) Names() map[string]bool {
 	defer r.mu.RUnlock()
 	names := map[string]bool{}
 	for _, p := range r.peers {
-		if p.id != r.cfg.Local.ID() {
-			maps.Copy(names, p.nodes)
+		if p.id == r.cfg.Local.ID() {
+			continue
+		}
+		for node := range p.nodes {
+			names[node] = true
 		}
 	}
 	return names
 }
 
-// holders returns where a node may be asked for: first at the replicas that have it.
+// holders returns where a node may be asked for: first at the replicas that have it, and that it answers.
 func (r *Replicas) holders(node string) []netip.AddrPort {
 	all := r.others()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	const none = 3
 	rank := func(a netip.AddrPort) int {
-		switch p := r.peers[a]; {
-		case p == nil || p.nodes == nil:
-			return 2
-		case p.nodes[node]:
-			return 0
+		p := r.peers[a]
+		if p == nil || p.nodes == nil {
+			return none
 		}
-		return 1
+		switch well, there := p.nodes[node]; {
+		case well:
+			return 0
+		case there:
+			return 1
+		}
+		return 2
 	}
 	slices.SortStableFunc(all, func(a, b netip.AddrPort) int { return cmp.Compare(rank(a), rank(b)) })
-	return slices.DeleteFunc(all, func(a netip.AddrPort) bool { return rank(a) == 2 })
+	return slices.DeleteFunc(all, func(a netip.AddrPort) bool { return rank(a) == none })
 }
 
 // Resolve returns a Find that looks up HOST:PORT, one or several with commas between.

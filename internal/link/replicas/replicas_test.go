@@ -85,7 +85,6 @@ type scene struct {
 	cert     tls.Certificate
 	cluster  cluster
 	replicas []*replica
-	stops    []func()
 }
 
 // replica is one of a gateway.
@@ -184,6 +183,12 @@ func (volumes) Own(context.Context, volume.ID, volume.PodUID, volume.Owner) erro
 // connect connects a node to some of the replicas.
 func (s *scene) connect(node string, handler http.HandlerFunc, to ...*replica) {
 	s.t.Helper()
+	s.connectWith(node, volumes{}, handler, to...)
+}
+
+// connectWith connects a node that holds something else.
+func (s *scene) connectWith(node string, holds uplink.Volumes, handler http.HandlerFunc, to ...*replica) {
+	s.t.Helper()
 	dir := s.t.TempDir()
 	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
 	must(s.t, os.WriteFile(ca, s.ca.PEM, 0o600), os.WriteFile(token, []byte(node), 0o600))
@@ -192,7 +197,7 @@ func (s *scene) connect(node string, handler http.HandlerFunc, to ...*replica) {
 		targets = append(targets, net.JoinHostPort(name, fmt.Sprint(r.address().Port())))
 	}
 	u, err := uplink.Start(uplink.Config{
-		Gateway: strings.Join(targets, ","), CAFile: ca, TokenFile: token, Node: node, Version: "v1", Volumes: volumes{},
+		Gateway: strings.Join(targets, ","), CAFile: ca, TokenFile: token, Node: node, Version: "v1", Volumes: holds,
 		Metrics: nodemetrics.New("v1", ""), Handler: handler,
 	})
 	must(s.t, err)

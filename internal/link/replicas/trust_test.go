@@ -1,8 +1,10 @@
 package replicas_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -67,7 +69,8 @@ func TestOnlyReplicasMayAsk(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("the node was asked for %s", <-asked)
 	}
-	if code, text, err := ask(&own, http.MethodGet, "/v1/volumes/csi-1/files"); err != nil || code != http.StatusOK || <-asked != "/v1/volumes/csi-1/files" {
+	const files = "/v1/volumes/csi-1/files"
+	if code, text, err := ask(&own, http.MethodGet, files); err != nil || code != http.StatusOK || <-asked != files {
 		t.Errorf("a replica gets %d %s, %v", code, text, err)
 	}
 	// Any other client is one that wants to be a node, and is told so.
@@ -80,11 +83,22 @@ func TestOnlyReplicasMayAsk(t *testing.T) {
 	if answer.StatusCode != http.StatusNotFound || answer.ProtoMajor != 1 {
 		t.Errorf("another client gets %s %s", answer.Proto, answer.Status)
 	}
+	// Nor is one a replica that says it speaks HTTP/2.
+	conn, err := tls.Dial("tcp", s.replicas[0].address().String(), &tls.Config{RootCAs: s.roots(), ServerName: name})
+	must(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\n")
+	must(t, err)
+	answer, err = http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	defer answer.Body.Close()
+	if answer.Header.Get("Katbox-Relayed") != "" {
+		t.Errorf("it is answered as a replica is: %v", answer.Header)
+	}
 }
 
-// TestOlderReplica: beside a replica that answers no other one, nodes are to connect to all; and one that cannot be reached is no
-// older one.
-func TestOlderReplica(t *testing.T) {
+// TestForward: nodes need no connection to each replica only if all were found, each has answered once, and none is an older one.
+func TestForward(t *testing.T) {
 	s := newScene(t, 0)
 	older, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{s.cert}, NextProtos: []string{"http/1.1"}})
 	must(t, err)
@@ -101,23 +115,33 @@ func TestOlderReplica(t *testing.T) {
 	}()
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	at := []netip.AddrPort{netip.MustParseAddrPort(nobody.Addr().String())}
 	nobody.Close()
-	r := s.newReplica(func(context.Context) ([]netip.AddrPort, error) { return slices.Clone(at), nil })
-	r.others.Begin(t.Context())
-	if !r.others.Forward() {
-		t.Error("one that cannot be reached is taken for an older one")
+	var at []netip.AddrPort
+	var unfound error
+	r := s.newReplica(func(context.Context) ([]netip.AddrPort, error) { return slices.Clone(at), unfound })
+	other := s.newReplica(func(context.Context) ([]netip.AddrPort, error) { return nil, nil })
+	look := func(want bool, when string, addresses ...netip.AddrPort) {
+		t.Helper()
+		at = addresses
+		r.others.Begin(t.Context())
+		if r.others.Forward() != want {
+			t.Errorf("%s: %v", when, !want)
+		}
 	}
-	at = append(at, netip.MustParseAddrPort(older.Addr().String()))
-	r.others.Begin(t.Context())
 	if r.others.Forward() {
-		t.Error("an older one is not noticed")
+		t.Error("it has not looked for the others")
 	}
-	at = at[:1] // of the two as they were given
-	r.others.Begin(t.Context())
-	if !r.others.Forward() {
-		t.Error("the older one is gone, and still counts")
-	}
+	own, silent := r.address(), netip.MustParseAddrPort(nobody.Addr().String())
+	look(true, "it is the only one", own)
+	look(true, "the other one answers", own, other.address())
+	look(false, "one has never answered", own, other.address(), silent)
+	look(false, "an older one", own, netip.MustParseAddrPort(older.Addr().String()))
+	look(true, "the older one is gone", own, other.address())
+	unfound = errors.New("no DNS")
+	look(false, "they cannot be found", own, other.address())
+	unfound = nil
+	other.lose()
+	look(true, "one that has answered before is lost", own, other.address())
 }
 
 // TestSilentNode: a node that does not answer over another replica is one that did not answer in time, is counted there, and is

@@ -58,7 +58,8 @@ type connection struct {
 	endSummary context.CancelFunc
 }
 
-// serve begins to serve on a wire. said is the header of the answer to the request to connect. The error is an [errSame] where another address has a connection to the same replica.
+// serve begins to serve on a wire. said is the header of the answer to the request to connect. The error is an [errSame] where
+// another address has a connection to the same replica.
 func (u *Uplink) serve(l *link, w *wire, said http.Header) (*connection, error) {
 	replica := replicaOf(said)
 	ctx, leaving := context.WithCancel(context.Background())
