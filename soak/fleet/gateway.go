@@ -30,8 +30,10 @@ import (
 
 // gateway is the process of one replica.
 type gateway struct {
-	o                              options
-	dir                            string
+	o   options
+	dir string
+	// replicas is where all replicas listen for the nodes.
+	replicas                       string
 	apiPort, nodesPort, statusPort int
 	process                        *exec.Cmd
 	ended                          chan error
@@ -51,6 +53,9 @@ func newGateways(o options, dir string) (all gateways, err error) {
 			defer l.Close() // they are to differ
 		}
 		all = append(all, g)
+	}
+	for _, g := range all {
+		g.replicas = all.addresses()
 	}
 	return all, all[0].certify()
 }
@@ -94,7 +99,7 @@ func (g *gateway) at(port int) string { return net.JoinHostPort(g.o.address, str
 func (g *gateway) start() error {
 	g.process = exec.Command(g.o.gateway, "--kubeconfig", g.o.kubeconfig, "--namespace", own,
 		"--api-endpoint", g.at(g.apiPort), "--nodes-endpoint", g.at(g.nodesPort), "--http-endpoint", g.at(g.statusPort),
-		"--cert-mode", "given", "--cert-dir", g.dir)
+		"--replicas", g.replicas, "--cert-mode", "given", "--cert-dir", g.dir)
 	// As in its Deployment.
 	g.process.Env = append(os.Environ(), "GOMEMLIMIT=336MiB")
 	last := &tail{}
