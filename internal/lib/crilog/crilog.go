@@ -88,7 +88,8 @@ func head(line []byte) (at time.Time, partial bool, text []byte, ok bool) {
 		return at, false, nil, false
 	}
 	at, err := time.Parse(time.RFC3339Nano, string(stamp))
-	if err != nil {
+	// JSON and RFC 3339 have no other years, and no runtime prints them.
+	if err != nil || at.UTC().Year() < 1 || at.UTC().Year() > 9999 {
 		return at, false, nil, false
 	}
 	stream, rest, found := bytes.Cut(rest, []byte(" "))

@@ -55,6 +55,8 @@ func TestReader(t *testing.T) {
 		"spaces and bytes": {in: stamp + " stdout F   a \x00\xff\x1b[31m \n", want: "  a \x00\xff\x1b[31m \n"},
 		"what is no line of a runtime": {in: "x\n\n" + stamp + "\n" + stamp + " std F x\n" + stamp + " stdout F\nnow stdout F x\n" +
 			stamp + " stdout F y\n", want: "y\n", strange: 6},
+		"years that JSON has not": {in: "0000-01-01T00:00:00Z stdout F x\n9999-12-31T23:59:59-01:00 stdout F x\n" + stamp + " stdout F y\n",
+			want: "y\n", strange: 2},
 		"a long one": {in: long + "\n" + stamp + " stdout F y\n", want: "y\n", strange: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
