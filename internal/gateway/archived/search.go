@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
 	"time"
 
 	"github.com/katbox/katbox/internal/gateway/bucket"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/grep"
+	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/lib/retry"
 	"github.com/katbox/katbox/internal/lib/shares"
@@ -62,12 +65,7 @@ func (s *volumeSearch) Volume(ctx context.Context, v api.Volume, found func(api.
 		return context.Cause(ctx)
 	}
 	defer end()
-	ended := false
-	x, release, err := s.archive.open(ctx, s.of, v)
-	if err == nil {
-		ended, err = x.search(ctx, s.search, v.Volume == volume.LogsName, found)
-		release()
-	}
+	ended, err := s.read(ctx, v, found)
 	outcome := gatewaymetrics.Done
 	if err != nil && !ended {
 		outcome = gatewaymetrics.Failed
@@ -87,6 +85,23 @@ func (s *volumeSearch) Volume(ctx context.Context, v api.Volume, found func(api.
 		s.search.Sums.Unreadable++
 	}
 	return nil
+}
+
+// read searches a volume in the archive; see search. What a node has written there ends no process.
+func (s *volumeSearch) read(ctx context.Context, v api.Volume, found func(api.GrepFound) error) (ended bool, err error) {
+	x, release, err := s.archive.open(ctx, s.of, v)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	defer func() {
+		if p := recover(); p != nil {
+			ended, err = false, fmt.Errorf("panic: %v", p)
+			s.archive.cfg.Log.Error(err, "a search in the archive has failed; this is a bug in Katbox", logkeys.VolumeID, v.ID,
+				"stack", string(debug.Stack()))
+		}
+	}()
+	return x.search(ctx, s.search, v.Volume == volume.LogsName, found)
 }
 
 // turn waits for a turn.

@@ -132,6 +132,11 @@ func TestSearchThatFails(t *testing.T) {
 	if err := s.looking(api.Grep{Pattern: "CUDA"}, never).Volume(t.Context(), v, leaves); !errors.Is(err, left) {
 		t.Errorf("a reader that has left: %v", err)
 	}
+	broken := s.looking(api.Grep{Pattern: "CUDA"}, never)
+	err := broken.Volume(t.Context(), v, func(api.GrepFound) error { panic("a bug") })
+	if used := len(s.indexes.used); err != nil || broken.Sums().Unreadable != 1 || used > 0 {
+		t.Errorf("a bug: %v, %+v, %d readers use indexes", err, broken.Sums(), used)
+	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(left)
 	if err := s.looking(api.Grep{Pattern: "CUDA"}, never).Volume(ctx, v, nil); !errors.Is(err, left) {
