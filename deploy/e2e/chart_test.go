@@ -57,7 +57,7 @@ maxUnavailable: 1
 
 	c.helm("", "uninstall", "katbox")
 	unaffected("after the release is gone")
-	c.helm(values, "install", "katbox", charts.now, "--values", "-")
+	c.helm(values, "install", "katbox", charts.now, "--values", "-", "--set", "logs.dir="+filepath.Join(c.state, "podlogs"))
 	c.rolledOut()
 	c.end("runs")
 	w.wantRetained()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func TestOptIn(t *testing.T) {
 	c.kubectl("label", "node", c.nodeName(1), "disk=scratch")
 	began := time.Now()
 	c.helm(c.values()+"nodeSelector: {disk: scratch}\noptIn: {enabled: true}\n",
-		"install", "katbox", charts.now, "--values", "-", "--create-namespace")
+		"install", "katbox", charts.now, "--values", "-", "--create-namespace", "--set", "logs.dir="+filepath.Join(c.state, "podlogs"))
 	c.rolledOut()
 	c.cluster = c.inNamespace("ml")
 	c.kubectl("label", "namespace", "ml", "katbox.io/scratch=keep")
