@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
 )
@@ -123,10 +124,12 @@ func (r *Registry) reach(name string) Conn {
 	return newNode(r, name)
 }
 
-// Here sends a request to a node over a connection of this replica alone. Its error wraps [ErrAway] if there is none.
+// Here sends a request to a node over a connection of this replica alone. Its error wraps [ErrAway] if there is none, and while
+// the API server is not heard: it is not known then whether the daemon that holds the connection is still one.
 func (r *Registry) Here(node string, request *http.Request) (*http.Response, error) {
+	pods, _ := r.Expected.Pod("") // none has no UID, and all are as new
 	n := r.find(node)
-	if n == nil {
+	if n == nil || !pods.Heard.IsZero() && time.Since(pods.Heard) >= believed {
 		return nil, fmt.Errorf("%w: %s", ErrAway, node)
 	}
 	return n.here(request)
