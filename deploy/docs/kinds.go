@@ -81,7 +81,8 @@ var kinds = []kind{
 		cure: "List the directory above. While a pod uses the volume, read it with `kubectl exec`. If it is gone, `list --gone` says why.",
 		from: []string{
 			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/node/files", "internal/lib/paths",
-			"internal/model/podend", "internal/node/tarball", "internal/node/search", "internal/lib/grep", "internal/lib/patterns", "internal/model/asked",
+			"internal/model/podend", "internal/node/tarball", "internal/node/search", "internal/lib/grep", "internal/lib/patterns",
+			"internal/model/asked",
 			"internal/node/beneath", "internal/lib/sparse", "internal/model/api", "internal/node/handlers",
 		},
 	},

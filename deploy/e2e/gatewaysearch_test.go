@@ -65,7 +65,9 @@ func (c *archiveCluster) search(name string) {
 	p := c.as(bob)
 	const line = "^part 7$"
 	found := name + ":out/many/7:1:part 7\n"
-	for _, args := range [][]string{{"--archived", line, "job/doomed"}, {line, name}, {"--archived", "--files", "out/many/*", line, "job/doomed"}} {
+	for _, args := range [][]string{
+		{"--archived", line, "job/doomed"}, {line, name}, {"--archived", "--files", "out/many/*", line, "job/doomed"},
+	} {
 		if got := p.does(append([]string{"grep", "-n", "ci"}, args...)...); got != found {
 			c.t.Errorf("grep %q finds %q", args, got)
 		}

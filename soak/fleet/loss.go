@@ -44,8 +44,8 @@ func (s *story) loss(ctx context.Context) error {
 		lists++
 	}
 	s.want(whole > 0 && whole <= lossLimit, "after the loss of a replica a list is whole within %.1f s of at most %.0f s; of %d lists in "+
-		"%.0f s %d failed and %d lacked nodes; the longest whole one took %.2f s", whole.Seconds(), lossLimit.Seconds(), lists, lossTime.Seconds(),
-		failed, lacking, longest.Seconds())
+		"%.0f s %d failed and %d lacked nodes; the longest whole one took %.2f s", whole.Seconds(), lossLimit.Seconds(), lists,
+		lossTime.Seconds(), failed, lacking, longest.Seconds())
 	if err := s.gateways[0].start(); err != nil {
 		return err
 	}
