@@ -52,15 +52,10 @@ type Archiver struct {
 	later   map[volume.ID]another
 	// failing is the reason that was logged last; empty once a volume was archived.
 	failing string
-	// cut ends the copy that runs, where it gives way to failures; else nil. gave is which one did last.
+	// cut ends the copy that runs, where it gives way to failures; else nil. gave is how often copies have since the last of such a
+	// volume that was whole.
 	cut  func()
-	gave gave
-}
-
-// gave is how often in a row a volume has given way to failures.
-type gave struct {
-	id    volume.ID
-	times int
+	gave int
 }
 
 // another is another try of a volume.

@@ -28,8 +28,8 @@ var errNotNow = fmt.Errorf("%w: the daemon stops", volume.ErrNotRetained)
 // errCutShort: the copy of such a volume had begun.
 var errCutShort = fmt.Errorf("%w: failures go first", volume.ErrNotRetained)
 
-// mostGivenWay is how often in a row the copy of a volume gives way to failures. It reads the volume anew each time, and where jobs fail
-// all the time it has to end.
+// mostGivenWay is how often in a row copies give way to failures. Each reads its volume anew, and where jobs fail all the time one has
+// to end now and then.
 const mostGivenWay = 3
 
 // copy archives a volume. It returns what is known of the volume, at least its ID.
@@ -53,7 +53,7 @@ func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error
 	defer cancel(nil)
 	if r.ArchiveRank() > 0 {
 		defer context.AfterFunc(a.drain, func() { cancel(errCutShort) })()
-		defer a.givesWay(id, func() { cancel(errCutShort) })()
+		defer a.givesWay(func() { cancel(errCutShort) })()
 	}
 	defer context.AfterFunc(reading.Lost, func() { cancel(context.Cause(reading.Lost)) })()
 	c, err := a.newCopying(ctx, cancel, reading)
@@ -74,19 +74,19 @@ func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error
 	if err := note(noting, until); err != nil {
 		return r, err
 	}
+	if r.ArchiveRank() > 0 {
+		a.wasWhole()
+	}
 	a.cfg.Metrics.VolumeArchived(c.read)
 	a.cfg.Log.Info("archived a volume", logkeys.About(r, "bytes", c.read, "pieces", len(c.done), "until", until)...)
 	return r, nil
 }
 
 // givesWay lets the copy of a volume be cut when a failure waits, until end is called.
-func (a *Archiver) givesWay(id volume.ID, cut func()) (end func()) {
+func (a *Archiver) givesWay(cut func()) (end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.gave.id != id {
-		a.gave = gave{id: id}
-	}
-	if a.gave.times < mostGivenWay {
+	if a.gave < mostGivenWay {
 		a.cut = cut
 	}
 	return func() {
@@ -103,8 +103,15 @@ func (a *Archiver) failureWaits() {
 	if a.cut != nil {
 		a.cut()
 		a.cut = nil
-		a.gave.times++
+		a.gave++
 	}
+}
+
+// wasWhole lets copies give way again.
+func (a *Archiver) wasWhole() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gave = 0
 }
 
 // most is how large the tar of a volume may be.

@@ -191,6 +191,9 @@ func TestFailureGoesFirst(t *testing.T) {
 	a := n.start()
 	for i := range mostGivenWay {
 		<-uploading
+		for len(n.keys(success)) == 0 { // else the first piece is not there yet, and is sent again
+			time.Sleep(time.Millisecond)
+		}
 		failed := n.add(2+i, volume.Failed, map[string][]byte{"a": []byte("x")})
 		a.Wake()
 		n.until("the failure is archived", n.isNoted(failed))
@@ -210,6 +213,27 @@ func TestFailureGoesFirst(t *testing.T) {
 	}
 	if again > mostGivenWay || len(n.lines) != 1+mostGivenWay {
 		t.Errorf("%v, the log is %q", puts, n.lines)
+	}
+}
+
+// TestGivesWayNotForEver: where there is always one more failure, a copy is whole now and then, of whichever volume.
+func TestGivesWayNotForEver(t *testing.T) {
+	t.Parallel()
+	a, cuts := &Archiver{}, 0
+	for range 2 {
+		for range 2 * mostGivenWay {
+			end := a.givesWay(func() { cuts++ })
+			a.failureWaits()
+			a.failureWaits() // it was cut already
+			end()
+		}
+		a.wasWhole()
+	}
+	if cuts != 2*mostGivenWay {
+		t.Errorf("%d copies were cut, want %d", cuts, 2*mostGivenWay)
+	}
+	if a.failureWaits(); a.gave != 0 {
+		t.Errorf("gave way %d times while nothing runs", a.gave)
 	}
 }
 
