@@ -60,6 +60,7 @@ func TestSearchIsCancelled(t *testing.T) {
 	v.sees("found by now")
 	v.wait("the request has ended", "window.aborted")
 	v.wait("there is nothing to cancel", `!document.getElementById("cancel-search").checkVisibility()`)
+	v.wait("the focus is not lost with it", `document.activeElement.id === "search"`)
 	// To leave the page ends a search, too.
 	ask[bool](v, `(window.aborted = false, document.getElementById("search").form.requestSubmit(), true)`)
 	v.sees("searching…")

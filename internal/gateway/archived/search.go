@@ -34,7 +34,7 @@ const (
 // Search begins a search through archived volumes, one after another. It takes a turn for each volume, as a request for bytes does,
 // so other readers come in between.
 func (a *Archive) Search(by fleet.Reader, g api.Grep, tick func() error) (fleet.VolumeSearch, error) {
-	o := grep.Options{Tell: g.Tell, Context: g.Context, Bytes: cmp.Or(g.MaxBytes, mostSearched), Tick: tick}
+	o := grep.Options{Tell: g.Tell, Context: g.Context, Bytes: min(cmp.Or(g.MaxBytes, mostSearched), mostSearched), Tick: tick}
 	bad := (*api.Error)(nil)
 	if o.Pattern, bad = g.Compile(); bad != nil {
 		return nil, bad

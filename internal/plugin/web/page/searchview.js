@@ -183,6 +183,7 @@ export class SearchView {
   // say writes how far the search is, and at its end what was not searched.
   #say(notices = []) {
     const { found } = this;
+    if (found.over && document.activeElement === this.cancel) this.pattern.focus(); // what is hidden loses it
     this.cancel.hidden = found.over;
     this.status.textContent = found.status();
     this.list.hidden = found.lines === 0;
