@@ -75,15 +75,23 @@ func TestSearch(t *testing.T) {
 		want []string
 	}{
 		"lines": {api.Grep{Pattern: "CUDA [el\\x{fffd}]"}, []string{
-			"a/large.log:83888:CUDA late", "caf%E9:1:CUDA \ufffd", "log.txt:2:CUDA error"}},
+			"a/large.log:83888:CUDA late", "any name:2:CUDA error", "caf%E9:1:CUDA \ufffd"}},
 		"a file in another piece alone": {api.Grep{Pattern: "late", Files: "a/*"}, []string{"a/large.log:83888:CUDA late"}},
-		"by a further name":             {api.Grep{Pattern: "CUDA", Files: "z.*"}, []string{"z.first:2:CUDA error"}},
+		"by a further name":             {api.Grep{Pattern: "CUDA", Files: "z.*"}, []string{"z.first or second:2:CUDA error"}},
 		"by the first name":             {api.Grep{Pattern: "CUDA", Files: "l*.txt"}, []string{"log.txt:2:CUDA error"}},
-		"files":                         {api.Grep{Pattern: "cuda error", IgnoreCase: true, Tell: api.TellFiles}, []string{"log.txt:0:"}},
+		"files":                         {api.Grep{Pattern: "cuda error", IgnoreCase: true, Tell: api.TellFiles}, []string{"any name:0:"}},
 	} {
 		search := s.looking(test.grep, never)
 		found, err := s.finds(search, v)
 		sums := search.Sums()
+		// Which of the names comes first is the file system's.
+		alike := map[string]string{"z.*": "z.first or second", "": "any name"}[test.grep.Files]
+		for i, line := range found {
+			if name, rest, _ := strings.Cut(line, ":"); alike != "" && (name == "log.txt" || strings.HasPrefix(name, "z.")) {
+				found[i] = alike + ":" + rest
+			}
+		}
+		slices.Sort(found)
 		if err != nil || !slices.Equal(found, test.want) || sums.Volumes != 1 || sums.Unreadable > 0 {
 			t.Errorf("%s: found %q, %v, %+v", name, found, err, sums)
 		}
