@@ -62,7 +62,7 @@ func (r *Registry) LookAll(ctx context.Context) Fleet { return r.look(ctx, AnyNa
 
 func (r *Registry) look(ctx context.Context, namespace string, here func() []Held) Fleet {
 	var others map[string]Elsewhere
-	if r.Replicas != nil {
+	if r.Replicas != nil && r.lacks(here()) {
 		others = r.Replicas.Look(ctx, namespace)
 	}
 	// What is missing comes first: a node that connects in between is asked, and named, too.
@@ -86,6 +86,12 @@ func (r *Registry) look(ctx context.Context, namespace string, here func() []Hel
 		}
 	}
 	return f
+}
+
+// lacks reports whether a node is not connected here, or does not answer here: only then another replica may help, and its answer is as
+// long as there are nodes. With two replicas that is rare.
+func (r *Registry) lacks(here []Held) bool {
+	return len(r.Missing()) > 0 || slices.ContainsFunc(here, func(h Held) bool { return h.Skip != "" })
 }
 
 // Named returns the nodes with that hash, connected to any replica or to none.

@@ -1,10 +1,14 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // TestHereWhileTheAPIServerIsSilent: a replica that does not hear whether a daemon is still there passes nothing on to it.
@@ -28,5 +32,36 @@ func TestHereWhileTheAPIServerIsSilent(t *testing.T) {
 		if err == nil {
 			_ = answer.Body.Close()
 		}
+	}
+}
+
+// lookedAt counts how often the other replicas are asked for their nodes.
+type lookedAt struct {
+	Replicas
+	times atomic.Int64
+}
+
+func (l *lookedAt) Forward() bool          { return true }
+func (l *lookedAt) Names() map[string]bool { return nil }
+func (l *lookedAt) Has(string) (_, _ bool) { return false, false }
+
+func (l *lookedAt) Look(context.Context, string) map[string]Elsewhere {
+	l.times.Add(1)
+	return nil
+}
+
+// TestLookAtOthersOnlyForWhatIsAway: with all nodes here no other replica is asked for its own.
+func TestLookAtOthersOnlyForWhatIsAway(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).listen(nil)
+	s.node("n1", http.NotFoundHandler(), api.Holding{Namespace: "ci", Volumes: 1})
+	others := &lookedAt{}
+	s.Registry.Replicas = others
+	if f := s.Look(ctx(t), "ci"); len(f.Held) != 1 || others.times.Load() != 0 {
+		t.Errorf("%+v, asked %d times", f, others.times.Load())
+	}
+	s.cluster.add("katbox-n2", "u2", "n2")
+	if f := s.Look(ctx(t), "ci"); len(f.Missing) != 1 || others.times.Load() != 1 {
+		t.Errorf("n2 is away: %+v, asked %d times", f, others.times.Load())
 	}
 }
