@@ -5,8 +5,10 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 )
 
@@ -36,27 +38,51 @@ func (c *gatewayCluster) pluginSearch(volumes []rv) {
 	}
 }
 
+// wantStreams waits until the daemons of all nodes have so many streams to readers.
+func (p person) wantStreams(want int) {
+	p.t.Helper()
+	p.eventually("streams to readers", func() error {
+		streams := 0
+		for _, address := range strings.Fields(p.kubectl("-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=katbox",
+			"-o", "jsonpath={.items[*].status.podIP}")) {
+			text, err := p.try("", "curl", "--silent", "--max-time", "10", "http://"+address+":8080/metrics")
+			if err != nil {
+				return err
+			}
+			_, after, found := strings.Cut(text, "\nkatbox_read_streams ")
+			n, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]))
+			if !found || err != nil {
+				return fmt.Errorf("%s does not say how many it has: %w", address, err)
+			}
+			streams += n
+		}
+		if streams != want {
+			return fmt.Errorf("there are %d, want %d", streams, want)
+		}
+		return nil
+	})
+}
+
 // pluginSearchEnds: Ctrl-C ends a search, on its node, too.
 func (p person) pluginSearchEnds() {
-	const streams = "katbox_read_streams"
 	v := p.retained("ci", 1, pod{Name: "verbose", Scripts: []string{
 		"yes 'a line of many words that says nothing at all' | head -c 300000000 >/scratch/log; exit 1",
 	}})
-	p.wantMetric(streams, 0)
+	p.wantStreams(0)
 	cmd := p.command(p.t.TempDir(), "kubectl", "katbox", "grep", "-n", "ci", endless, v.Metadata.Name)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	p.wantMetric(streams, 1)
+	p.wantStreams(1)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		p.t.Error(err)
 	}
 	if exit := (*exec.ExitError)(nil); !errors.As(cmd.Wait(), &exit) {
 		p.t.Errorf("a search that was ended succeeds: %s", &stderr)
 	}
-	p.wantMetric(streams, 0)
+	p.wantStreams(0)
 	p.does("rm", "--yes", "-n", "ci", v.Metadata.Name)
 }
 
