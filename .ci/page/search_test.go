@@ -34,7 +34,8 @@ func TestSearchInFiles(t *testing.T) {
 	ask[bool](v, `(window.before = performance.getEntriesByType("resource").length, true)`)
 	v.do(chromedp.NavigateBack())
 	v.sees("1 line in 1 volume")
-	if again := ask[int](v, `performance.getEntriesByType("resource").slice(window.before).filter((e) => e.name.includes("grep=")).length`); again > 0 {
+	const entries = `performance.getEntriesByType("resource")`
+	if again := ask[int](v, entries+`.slice(window.before).filter((e) => e.name.includes("grep=")).length`); again > 0 {
 		t.Errorf("it is searched %d times more", again)
 	}
 	v.goTo(place{hash: "#/ci?view=search&q=x&of=nightly", shows: "Write it as job/NAME or pod/NAME"})
@@ -47,7 +48,8 @@ func TestSearchIsCancelled(t *testing.T) {
 	v.goTo(place{hash: "#/ci?view=search", shows: "Regular expression"})
 	ask[bool](v, `(window.fetch = async (path, { signal }) => new Response(new ReadableStream({
 		start(to) {
-			to.enqueue(new TextEncoder().encode('{"volume":{"metadata":{"namespace":"ci","name":"p.q3fd7k2m9c4a"},"spec":{"podName":"p"},"status":{}}}\n' +
+			to.enqueue(new TextEncoder().encode(
+				'{"volume":{"metadata":{"namespace":"ci","name":"p.q3fd7k2m9c4a"},"spec":{"podName":"p"},"status":{}}}\n' +
 				'{"found":{"file":"log","line":7,"text":"found by now"}}\n{"progress":{"files":3,"volumes":2,"bytes":0}}\n'));
 			signal.addEventListener("abort", () => { window.aborted = true; to.error(signal.reason); });
 		},
@@ -85,7 +87,8 @@ func TestSearchInHostileFiles(t *testing.T) {
 	if len(odd) > 0 {
 		t.Errorf("elements: %q", odd)
 	}
-	links := ask[[]string](v, `[...document.querySelectorAll(".found a")].map((a) => a.getAttribute("href")).filter((h) => !h.startsWith("#/ci/"))`)
+	links := ask[[]string](v, `[...document.querySelectorAll(".found a")]
+		.map((a) => a.getAttribute("href")).filter((h) => !h.startsWith("#/ci/"))`)
 	if len(links) > 0 {
 		t.Errorf("links: %q", links)
 	}

@@ -38,28 +38,33 @@ func (c *gatewayCluster) pluginSearch(volumes []rv) {
 	}
 }
 
-// wantStreams waits until the daemons of all nodes have so many streams to readers.
+// streams are how many streams to readers the daemons of all nodes have.
+func (p person) streams() (streams int, err error) {
+	for address := range strings.FieldsSeq(p.kubectl("-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=katbox",
+		"-o", "jsonpath={.items[*].status.podIP}")) {
+		text, err := p.try("", "curl", "--silent", "--max-time", "10", "http://"+address+":8080/metrics")
+		if err != nil {
+			return 0, err
+		}
+		_, after, found := strings.Cut(text, "\nkatbox_read_streams ")
+		n, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]))
+		if !found || err != nil {
+			return 0, fmt.Errorf("%s does not say how many it has: %w", address, err)
+		}
+		streams += n
+	}
+	return streams, nil
+}
+
+// wantStreams waits until there are so many.
 func (p person) wantStreams(want int) {
 	p.t.Helper()
 	p.eventually("streams to readers", func() error {
-		streams := 0
-		for _, address := range strings.Fields(p.kubectl("-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=katbox",
-			"-o", "jsonpath={.items[*].status.podIP}")) {
-			text, err := p.try("", "curl", "--silent", "--max-time", "10", "http://"+address+":8080/metrics")
-			if err != nil {
-				return err
-			}
-			_, after, found := strings.Cut(text, "\nkatbox_read_streams ")
-			n, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]))
-			if !found || err != nil {
-				return fmt.Errorf("%s does not say how many it has: %w", address, err)
-			}
-			streams += n
+		is, err := p.streams()
+		if err == nil && is != want {
+			err = fmt.Errorf("there are %d, want %d", is, want)
 		}
-		if streams != want {
-			return fmt.Errorf("there are %d, want %d", streams, want)
-		}
-		return nil
+		return err
 	})
 }
 
@@ -68,21 +73,24 @@ func (p person) pluginSearchEnds() {
 	v := p.retained("ci", 1, pod{Name: "verbose", Scripts: []string{
 		"yes 'a line of many words that says nothing at all' | head -c 300000000 >/scratch/log; exit 1",
 	}})
-	p.wantStreams(0)
+	others, err := p.streams() // the suite has a long one all the while
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	cmd := p.command(p.t.TempDir(), "kubectl", "katbox", "grep", "-n", "ci", endless, v.Metadata.Name)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	p.wantStreams(1)
+	p.wantStreams(others + 1)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		p.t.Error(err)
 	}
 	if exit := (*exec.ExitError)(nil); !errors.As(cmd.Wait(), &exit) {
 		p.t.Errorf("a search that was ended succeeds: %s", &stderr)
 	}
-	p.wantStreams(0)
+	p.wantStreams(others)
 	p.does("rm", "--yes", "-n", "ci", v.Metadata.Name)
 }
 

@@ -56,7 +56,7 @@ func TestLookAtOthersOnlyForWhatIsAway(t *testing.T) {
 	s := newStage(t).listen(nil)
 	s.node("n1", http.NotFoundHandler(), api.Holding{Namespace: "ci", Volumes: 1})
 	others := &lookedAt{}
-	s.Registry.Replicas = others
+	s.Replicas = others
 	if f := s.Look(ctx(t), "ci"); len(f.Held) != 1 || others.times.Load() != 0 {
 		t.Errorf("%+v, asked %d times", f, others.times.Load())
 	}
