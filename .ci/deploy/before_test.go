@@ -70,6 +70,32 @@ func improve(t *testing.T, object *unstructured.Unstructured, values map[string]
 		if err := unstructured.SetNestedSlice(object.Object, variables, "spec", "variables"); err != nil {
 			t.Fatal(err)
 		}
+	case object.GetKind() == "NetworkPolicy" && strings.HasSuffix(object.GetName(), "-gateway"):
+		rules, _, err := unstructured.NestedSlice(object.Object, "spec", "ingress")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Replicas ask one another where the daemons come in.
+		for _, rule := range rules {
+			rule := rule.(map[string]any)
+			from, _ := rule["from"].([]any)
+			if port := rule["ports"].([]any)[0].(map[string]any)["port"]; port != "nodes" || len(from) == 0 {
+				continue
+			}
+			daemons, _, err := unstructured.NestedStringMap(from[0].(map[string]any), "podSelector", "matchLabels")
+			if err != nil {
+				t.Fatal(err)
+			}
+			gateway := map[string]any{}
+			for key, value := range daemons {
+				gateway[key] = value
+			}
+			gateway["app.kubernetes.io/name"] = "katbox-gateway"
+			rule["from"] = append(from, map[string]any{"podSelector": map[string]any{"matchLabels": gateway}})
+		}
+		if err := unstructured.SetNestedSlice(object.Object, rules, "spec", "ingress"); err != nil {
+			t.Fatal(err)
+		}
 	case object.GetKind() == "CSIDriver" && strings.HasSuffix(object.GetName(), ".csi.katbox.io"):
 		if err := unstructured.SetNestedField(object.Object, true, "spec", "preventPodSchedulingIfMissing"); err != nil {
 			t.Fatal(err)

@@ -369,10 +369,16 @@ func TestGatewayPolicy(t *testing.T) {
 			if _, open := ports["nodes"]; !open || len(from) > 0 {
 				t.Errorf("%s: the policy admits to the daemons' port %+v, and they have any address", name, from)
 			}
-		case len(from) != 1 || from[0].NamespaceSelector != nil ||
-			!labels.SelectorFromSet(from[0].PodSelector.MatchLabels).Matches(labels.Set(set.Spec.Template.Labels)) ||
-			labels.SelectorFromSet(from[0].PodSelector.MatchLabels).Matches(labels.Set(gateway.Spec.Template.Labels)):
-			t.Errorf("%s: the policy admits to the daemons' port %+v", name, from)
+		case len(from) != 2:
+			t.Errorf("%s: the policy admits to the daemons' port %+v, want daemons, and other replicas", name, from)
+		default:
+			for i, of := range []labels.Set{set.Spec.Template.Labels, gateway.Spec.Template.Labels} {
+				selects := labels.SelectorFromSet(from[i].PodSelector.MatchLabels)
+				others := []labels.Set{gateway.Spec.Template.Labels, set.Spec.Template.Labels}[i]
+				if from[i].NamespaceSelector != nil || !selects.Matches(of) || selects.Matches(others) {
+					t.Errorf("%s: the policy admits to the daemons' port %+v", name, from)
+				}
+			}
 		}
 	}
 }
