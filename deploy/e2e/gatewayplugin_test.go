@@ -100,7 +100,6 @@ func (c *gatewayCluster) testPlugin() {
 	c.pluginRights(volumes)
 	c.pluginFiles(volumes)
 	c.pluginSearch(volumes)
-	c.as(bob).pluginSearchEnds()
 	c.as(bob).pluginCut()
 	through, kill := c.as(bob).proxy()
 	through.pluginCut()

@@ -3,17 +3,8 @@
 package e2e
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 )
-
-// endless is a pattern that takes long for each byte of a text, and is in none.
-const endless = "(?:[a-z]{1,9} ?){40}[A-Z]{9}"
 
 // pluginSearch: who may read files finds lines in all of them, and who may not finds none.
 func (c *gatewayCluster) pluginSearch(volumes []rv) {
@@ -36,62 +27,6 @@ func (c *gatewayCluster) pluginSearch(volumes []rv) {
 	if s := c.as(erin).katbox(c.t.TempDir(), "grep", "-n", "other", line); s.code == 0 || strings.Contains(s.stdout+s.stderr, "nightly") {
 		c.t.Errorf("erin finds %d %s%s", s.code, s.stdout, s.stderr)
 	}
-}
-
-// streams are how many streams to readers the daemons of all nodes have.
-func (p person) streams() (streams int, err error) {
-	for address := range strings.FieldsSeq(p.kubectl("-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=katbox",
-		"-o", "jsonpath={.items[*].status.podIP}")) {
-		text, err := p.try("", "curl", "--silent", "--max-time", "10", "http://"+address+":8080/metrics")
-		if err != nil {
-			return 0, err
-		}
-		_, after, found := strings.Cut(text, "\nkatbox_read_streams ")
-		n, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]))
-		if !found || err != nil {
-			return 0, fmt.Errorf("%s does not say how many it has: %w", address, err)
-		}
-		streams += n
-	}
-	return streams, nil
-}
-
-// wantStreams waits until there are so many.
-func (p person) wantStreams(want int) {
-	p.t.Helper()
-	p.eventually("streams to readers", func() error {
-		is, err := p.streams()
-		if err == nil && is != want {
-			err = fmt.Errorf("there are %d, want %d", is, want)
-		}
-		return err
-	})
-}
-
-// pluginSearchEnds: Ctrl-C ends a search, on its node, too.
-func (p person) pluginSearchEnds() {
-	v := p.retained("ci", 1, pod{Name: "verbose", Scripts: []string{
-		"yes 'a line of many words that says nothing at all' | head -c 300000000 >/scratch/log; exit 1",
-	}})
-	others, err := p.streams() // the suite has a long one all the while
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	cmd := p.command(p.t.TempDir(), "kubectl", "katbox", "grep", "-n", "ci", endless, v.Metadata.Name)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.wantStreams(others + 1)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		p.t.Error(err)
-	}
-	if exit := (*exec.ExitError)(nil); !errors.As(cmd.Wait(), &exit) {
-		p.t.Errorf("a search that was ended succeeds: %s", &stderr)
-	}
-	p.wantStreams(others)
-	p.does("rm", "--yes", "-n", "ci", v.Metadata.Name)
 }
 
 // search: what the archive has of a node that is gone is searched where that is asked for, and said else.
