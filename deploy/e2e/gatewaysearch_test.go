@@ -2,9 +2,7 @@
 
 package e2e
 
-import (
-	"strings"
-)
+import "strings"
 
 // pluginSearch: who may read files finds lines in all of them, and who may not finds none.
 func (c *gatewayCluster) pluginSearch(volumes []rv) {

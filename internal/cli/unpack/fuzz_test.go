@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // FuzzUnpack unpacks arbitrary bytes, and looks whether something outside changed.
@@ -42,6 +43,11 @@ func openAll(dir string) {
 	})
 }
 
+// looksLikeASCII reports whether folding makes ASCII of what is not: a space of a thin one, a letter of a wide one.
+func looksLikeASCII(r rune) bool {
+	return r > unicode.MaxASCII && !strings.ContainsFunc(fold(string(r)), func(r rune) bool { return r > unicode.MaxASCII })
+}
+
 // FuzzNamesOfWindows looks whether a name gets to Windows that it does not have, or has twice.
 func FuzzNamesOfWindows(f *testing.F) {
 	for _, seed := range []string{"CON\na", "A/x\na/x\na/y", "a:b/x\nl", "\u00e9\ne\u0301", "THERE~1.TXT", "a/\xff"} {
@@ -49,6 +55,9 @@ func FuzzNamesOfWindows(f *testing.F) {
 	}
 	on := system{rules: windowsRules, open: foldingMac.open}
 	f.Fuzz(func(t *testing.T, text string) {
+		if strings.ContainsFunc(text, looksLikeASCII) {
+			return // the disk of this test makes another character of it, as Windows does not
+		}
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
 		for name := range strings.SplitSeq(text, "\n") {
