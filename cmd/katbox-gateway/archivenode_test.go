@@ -27,7 +27,7 @@ import (
 )
 
 // deadlyStore is a store that kills the gateway at a step of what concerns the namespace. Each request is two steps: at the first
-// the store has not done what is asked, at the second it has. None of the two is answered.
+// the store has not done what is asked, at the second it has. Neither is answered.
 type deadlyStore struct {
 	*fakebucket.Store
 	URL string

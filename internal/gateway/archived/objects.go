@@ -141,7 +141,7 @@ func (o *objects) take(of, key string, size int64) (x *object, reads bool, freed
 	return x, reads, nil
 }
 
-// read reads an object. Where that panics, those who wait for the object go on, and nobody has it any more.
+// read reads an object. Where that panics, those who wait for the object go on, and it is kept no longer.
 func (o *objects) read(ctx context.Context, of string, x *object, read func(context.Context) ([]byte, error)) {
 	ended := false
 	x.err = errBroken
