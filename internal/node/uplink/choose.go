@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -34,13 +35,7 @@ func weight(node string, a netip.AddrPort) uint64 {
 // rank puts addresses into the order of a node.
 func rank(node string, all []netip.AddrPort) []netip.AddrPort {
 	return slices.SortedFunc(slices.Values(all), func(a, b netip.AddrPort) int {
-		if x, y := weight(node, a), weight(node, b); x != y {
-			if x > y {
-				return -1
-			}
-			return 1
-		}
-		return a.Compare(b)
+		return cmp.Or(cmp.Compare(weight(node, b), weight(node, a)), a.Compare(b))
 	})
 }
 
