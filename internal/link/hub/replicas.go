@@ -61,14 +61,14 @@ func (r *Registry) Look(ctx context.Context, namespace string) Fleet {
 func (r *Registry) LookAll(ctx context.Context) Fleet { return r.look(ctx, AnyNamespace, r.Connected) }
 
 func (r *Registry) look(ctx context.Context, namespace string, here func() []Held) Fleet {
-	var others map[string]Elsewhere
-	if r.Replicas != nil && r.lacks(here()) {
-		others = r.Replicas.Look(ctx, namespace)
-	}
 	// What is missing comes first: a node that connects in between is asked, and named, too.
 	f := Fleet{Missing: r.Missing(), Count: r.Count()}
-	f.Missing = slices.DeleteFunc(f.Missing, func(m Missing) bool { _, there := others[m.Node]; return there })
 	f.Held = here()
+	if r.Replicas == nil || !f.lacks() {
+		return f
+	}
+	others := r.Replicas.Look(ctx, namespace)
+	f.Missing = slices.DeleteFunc(f.Missing, func(m Missing) bool { _, there := others[m.Node]; return there })
 	places := make(map[string]int, len(f.Held))
 	if len(others) > 0 {
 		for i, h := range f.Held {
@@ -90,8 +90,8 @@ func (r *Registry) look(ctx context.Context, namespace string, here func() []Hel
 
 // lacks reports whether a node is not connected here, or does not answer here: only then another replica may help, and its answer is as
 // long as there are nodes. With two replicas that is rare.
-func (r *Registry) lacks(here []Held) bool {
-	return len(r.Missing()) > 0 || slices.ContainsFunc(here, func(h Held) bool { return h.Skip != "" })
+func (f *Fleet) lacks() bool {
+	return len(f.Missing) > 0 || slices.ContainsFunc(f.Held, func(h Held) bool { return h.Skip != "" })
 }
 
 // Named returns the nodes with that hash, connected to any replica or to none.

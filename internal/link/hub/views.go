@@ -33,8 +33,8 @@ type Held struct {
 // that name.
 const SumOfNamespaces = "+"
 
-// unknown are the holdings of a node of which nothing is known.
-var unknown = []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
+// Unknown are the holdings of a node of which nothing is known.
+var Unknown = []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
 
 // Why a node is missing.
 const (
@@ -84,7 +84,7 @@ func (r *Registry) With(namespace string) []Held {
 		if !l.connected {
 			continue
 		}
-		h := Held{Conn: n, Holdings: unknown}
+		h := Held{Conn: n, Holdings: Unknown}
 		if l.skipped {
 			h.Skip = NotAnswering
 		}
@@ -108,9 +108,9 @@ func (r *Registry) Connected() []Held {
 	for _, n := range r.all() {
 		switch l := n.look(); {
 		case l.connected && l.skipped:
-			held = append(held, Held{Conn: n, Holdings: unknown, Skip: NotAnswering})
+			held = append(held, Held{Conn: n, Holdings: Unknown, Skip: NotAnswering})
 		case l.connected:
-			held = append(held, Held{Conn: n, Holdings: unknown})
+			held = append(held, Held{Conn: n, Holdings: Unknown})
 		}
 	}
 	return held

@@ -13,7 +13,6 @@ import (
 
 	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
-	"github.com/katbox/katbox/internal/model/volume"
 )
 
 const (
@@ -26,9 +25,6 @@ const (
 // mostHoldings is how many holdings of a namespace are told of a node. One that says it has more, of namespaces of that name that
 // are long gone, is asked itself: what it says must not make the answer long.
 const mostHoldings = 16
-
-// unknown stands for more than these.
-var unknown = []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
 
 // errOlder: the replica is of a version that does not answer others.
 var errOlder = errors.New("it is of an older version")
@@ -72,7 +68,7 @@ func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 		n := nodeAnswer{Node: c.Conn.Node(), Skip: c.Skip}
 		holdings := of[n.Node]
 		if len(holdings) > mostHoldings {
-			holdings = unknown
+			holdings = hub.Unknown
 		}
 		for _, h := range holdings {
 			t := tenant{h.Namespace, h.NamespaceUID, h.Verdict}
