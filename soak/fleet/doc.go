@@ -1,7 +1,7 @@
 // Fleet measures the gateway with thousands of nodes on one machine: how long a list of all of them
 // takes, a search in all of their files and its end, what three silent nodes cost, how much memory a
-// replica needs, how soon all nodes are back after a restart, with how few TokenReviews, and what lists
-// notice of the loss of one replica of several.
+// replica needs, how soon the nodes of a replica are back after its start, with how few TokenReviews, and
+// what lists notice of the loss of one replica of several.
 //
 // The API server is a real one, with aggregation: that of the kubeconfig. The gateway is the real
 // program, one process or several. The nodes are made up. The API server has a Node and a daemon's pod for each, and gives each

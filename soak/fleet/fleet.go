@@ -36,23 +36,19 @@ type order struct {
 // mostOfAPlayer is how many connections one process may have: there is a limit of open files.
 const mostOfAPlayer = 16_000
 
-// fleet are the processes that play the nodes.
-type fleet []*player
-
-// startFleet starts them. The nodes connect at once.
-func startFleet(p part) (f fleet, err error) {
+// parts are what each process plays. A node may have a connection to each replica for a moment.
+func (p part) parts() (all []part) {
 	each := max(1, mostOfAPlayer/(1+strings.Count(p.Gateway, ",")))
 	for first := 0; first < p.Nodes; first += each {
 		some := p
 		some.First, some.Nodes = first, min(each, p.Nodes-first)
-		one, err := startPlayer(some)
-		if err != nil {
-			return f, err
-		}
-		f = append(f, one)
+		all = append(all, some)
 	}
-	return f, nil
+	return all
 }
+
+// fleet are the processes that play the nodes.
+type fleet []*player
 
 // tell gives an order, and waits until it is carried out.
 func (f fleet) tell(o order) error {
@@ -79,6 +75,7 @@ type player struct {
 	out     *bufio.Scanner
 }
 
+// startPlayer starts a process. Its nodes connect at once.
 func startPlayer(p part) (*player, error) {
 	self, err := os.Executable()
 	if err != nil {

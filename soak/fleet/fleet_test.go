@@ -213,7 +213,7 @@ func TestGateway(t *testing.T) {
 		}
 	}
 	status := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "# HELP x\nkatbox_gateway_nodes_connected 17\nkatbox_gateway_nodes_expected 18\n"+
+		fmt.Fprint(w, "# HELP x\nkatbox_gateway_nodes_connected 17\nkatbox_gateway_nodes_connected_here 9\nkatbox_gateway_nodes_expected 18\n"+
 			`katbox_gateway_token_reviews_total{outcome="accepted"} 3`+"\n"+`katbox_gateway_token_reviews_total{outcome="failed"} 4`+"\n"+
 			`katbox_gateway_tokens_read_total 5`+"\n")
 	}))
@@ -221,11 +221,11 @@ func TestGateway(t *testing.T) {
 	if _, err := fmt.Sscanf(status.URL, "http://127.0.0.1:%d", &g.statusPort); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := g.counts(context.Background()); err != nil || c != (counts{17, 7, 5}) {
+	if c, err := g.counts(context.Background()); err != nil || c != (counts{17, 9, 7, 5}) {
 		t.Errorf("counts are %+v, %v", c, err)
 	}
 	all[1].statusPort = g.statusPort
-	if c, err := all.counts(context.Background()); err != nil || c != (counts{17, 14, 10}) {
+	if c, err := all.counts(context.Background()); err != nil || c != (counts{17, 18, 14, 10}) {
 		t.Errorf("counts of both are %+v, %v", c, err)
 	}
 }

@@ -100,8 +100,7 @@ func (g *gateway) start() error {
 	g.process = exec.Command(g.o.gateway, "--kubeconfig", g.o.kubeconfig, "--namespace", own,
 		"--api-endpoint", g.at(g.apiPort), "--nodes-endpoint", g.at(g.nodesPort), "--http-endpoint", g.at(g.statusPort),
 		"--replicas", g.replicas, "--cert-mode", "given", "--cert-dir", g.dir)
-	// As in its Deployment.
-	g.process.Env = append(os.Environ(), "GOMEMLIMIT=336MiB")
+	g.process.Env = append(os.Environ(), "GOMEMLIMIT="+g.o.goMemory)
 	last := &tail{}
 	g.process.Stdout, g.process.Stderr = last, last
 	if g.o.verbose {
@@ -192,8 +191,9 @@ func (g *gateway) status(ctx context.Context, path string) (string, error) {
 	return string(body), err
 }
 
-// counts are numbers from the gateway's metrics: nodes, and tokens that the API server reviewed, and that the gateway read.
-type counts struct{ connected, reviews, read int }
+// counts are numbers from the gateway's metrics: nodes, those of them that are connected to it itself, and tokens that the API server
+// reviewed, and that the gateway read.
+type counts struct{ connected, here, reviews, read int }
 
 func (g *gateway) counts(ctx context.Context) (c counts, err error) {
 	text, err := g.status(ctx, "/metrics")
@@ -208,6 +208,8 @@ func (g *gateway) counts(ctx context.Context) (c counts, err error) {
 		case err != nil:
 		case name == "katbox_gateway_nodes_connected":
 			c.connected = int(number)
+		case name == "katbox_gateway_nodes_connected_here":
+			c.here = int(number)
 		case strings.HasPrefix(name, "katbox_gateway_token_reviews_total{"):
 			c.reviews += int(number)
 		case name == "katbox_gateway_tokens_read_total":

@@ -58,7 +58,7 @@ func (all gateways) ended() error {
 	return nil
 }
 
-// counts are the numbers of all together; connected is that of the replica with the fewest nodes.
+// counts are the numbers of all together; connected is that of the replica that knows the fewest nodes.
 func (all gateways) counts(ctx context.Context) (sum counts, err error) {
 	for i, g := range all {
 		c, err := g.counts(ctx)
@@ -68,6 +68,7 @@ func (all gateways) counts(ctx context.Context) (sum counts, err error) {
 		if i == 0 || c.connected < sum.connected {
 			sum.connected = c.connected
 		}
+		sum.here += c.here
 		sum.reviews, sum.read = sum.reviews+c.reviews, sum.read+c.read
 	}
 	return sum, nil

@@ -17,6 +17,10 @@ func (s *story) loss(ctx context.Context) error {
 	if s.o.replicas == 1 {
 		return nil
 	}
+	had, err := s.gateways[0].counts(ctx)
+	if err != nil {
+		return err
+	}
 	if err := s.gateways[0].kill(); err != nil {
 		return err
 	}
@@ -46,10 +50,7 @@ func (s *story) loss(ctx context.Context) error {
 	s.want(whole > 0 && whole <= lossLimit, "after the loss of a replica a list is whole within %.1f s of at most %.0f s; of %d lists in "+
 		"%.0f s %d failed and %d lacked nodes; the longest whole one took %.2f s", whole.Seconds(), lossLimit.Seconds(), lists,
 		lossTime.Seconds(), failed, lacking, longest.Seconds())
-	if err := s.gateways[0].start(); err != nil {
-		return err
-	}
-	if err := s.come(ctx, "are reached by the replica that was lost"); err != nil {
+	if err := s.back(ctx, s.gateways[0], had.here); err != nil {
 		return err
 	}
 	if err := s.server.join(ctx, s.o, 0, s.gateways[0].apiPort); err != nil {

@@ -15,8 +15,6 @@ import (
 const (
 	// group is the path of the gateway's API.
 	group = "/apis/katbox.io/v1alpha1"
-	// mostMemory is how many MiB the gateway may have.
-	mostMemory = 400
 	// listLimit is how long a list of all nodes may take, silentLimit how much longer one with silent
 	// nodes: the time that a node has for its answer, and half a second.
 	listLimit   = 2 * time.Second
@@ -227,9 +225,9 @@ func (s *story) memory(when string, all bool) error {
 		return err
 	}
 	if !all {
-		s.want(now <= mostMemory, "a replica has %d MiB %s, of at most %d MiB", now, when, mostMemory)
+		s.want(now <= s.o.memory, "a replica has %d MiB %s, of at most %d MiB", now, when, s.o.memory)
 		return nil
 	}
-	s.want(peak <= mostMemory, "a replica has %d MiB %s, and had %d MiB, of at most %d MiB", now, when, peak, mostMemory)
+	s.want(peak <= s.o.memory, "a replica has %d MiB %s, and had %d MiB, of at most %d MiB", now, when, peak, s.o.memory)
 	return nil
 }

@@ -23,6 +23,8 @@ type options struct {
 	lists      int
 	restarts   int
 	replicas   int
+	memory     int
+	goMemory   string
 	parallel   int
 	keep       bool
 	verbose    bool
@@ -40,8 +42,10 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.volumes, "volumes", 100, "number of volumes of a node")
 	flags.IntVar(&o.silent, "silent", 3, "number of nodes that are silent for a while")
 	flags.IntVar(&o.lists, "lists", 10, "how often each list is made")
-	flags.IntVar(&o.restarts, "restarts", 1, "how often the gateway is started anew")
+	flags.IntVar(&o.restarts, "restarts", 1, "how often each replica is started anew, one after the other")
 	flags.IntVar(&o.replicas, "replicas", 1, "number of replicas of the gateway; of several one is killed")
+	flags.IntVar(&o.memory, "memory", 400, "how many MiB a replica may have")
+	flags.StringVar(&o.goMemory, "gomemlimit", "336MiB", "GOMEMLIMIT of a replica, as its Deployment has for so many nodes")
 	flags.IntVar(&o.parallel, "parallel", 16, "how many objects are made at the same time")
 	flags.BoolVar(&o.keep, "keep", false, "leave the objects in the cluster, for the next run with the same nodes")
 	flags.BoolVar(&o.verbose, "verbose", false, "show the logs of the gateway and of the nodes")
@@ -52,7 +56,7 @@ func parseOptions(args []string) (options, error) {
 	case o.kubeconfig == "":
 		return o, fmt.Errorf("%w: there is no cluster: set KUBECONFIG, or give --kubeconfig", launch.ErrUsage)
 	case o.nodes < 1 || o.nodes > 20_000, o.namespaces < 1 || o.namespaces > 1000, o.volumes < o.namespaces, o.lists < 1, o.restarts < 0,
-		o.parallel < 1, o.replicas < 1 || o.replicas > mostReplicas, o.silent < 0 || o.silent >= o.nodes:
+		o.parallel < 1, o.memory < 1, o.replicas < 1 || o.replicas > mostReplicas, o.silent < 0 || o.silent >= o.nodes:
 		return o, fmt.Errorf("%w: a number is out of range, or a node has fewer volumes than there are namespaces", launch.ErrUsage)
 	}
 	var err error

@@ -147,11 +147,15 @@ func (s *story) connectAll(p part) func(context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if s.fleet, err = startFleet(p); err != nil {
-			return err
-		}
-		if err := s.come(ctx, "have connected at once"); err != nil {
-			return err
+		for _, some := range p.parts() {
+			one, err := startPlayer(some)
+			if err != nil {
+				return err
+			}
+			s.fleet = append(s.fleet, one)
+			if err := s.come(ctx, some); err != nil {
+				return err
+			}
 		}
 		if err := s.ready(ctx); err != nil {
 			return err
@@ -174,35 +178,58 @@ func (s *story) ready(ctx context.Context) error {
 	})
 }
 
-// come waits until all nodes are connected, and says how long that took, and how many TokenReviews.
-func (s *story) come(ctx context.Context, what string) error {
+// come waits until the nodes of a process are connected, as those before, and says how long that took, and how many TokenReviews.
+func (s *story) come(ctx context.Context, p part) error {
 	began := time.Now()
 	var c counts
 	err := s.wait(ctx, "all nodes to be connected", func(ctx context.Context) (_ bool, err error) {
 		c, err = s.gateways.counts(ctx)
-		return err == nil && c.connected >= s.o.nodes, err
+		return err == nil && c.connected >= p.First+p.Nodes, err
 	})
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
-	s.want(took <= comeLimit, "%d nodes %s, within %.1f s of at most %.0f s", s.o.nodes, what, took.Seconds(), comeLimit.Seconds())
+	s.want(took <= comeLimit, "%d nodes have connected at once, within %.1f s of at most %.0f s", p.Nodes, took.Seconds(), comeLimit.Seconds())
 	most := mostReviews * s.o.replicas
 	s.want(c.reviews <= most, "%d TokenReviews, of at most %d, and %d tokens were read", c.reviews, most, c.read)
 	return nil
 }
 
-// restart starts all replicas anew.
+// back starts a replica anew, which had so many nodes, and waits until it has them again, and reaches all.
+func (s *story) back(ctx context.Context, g *gateway, nodes int) error {
+	if err := g.start(); err != nil {
+		return err
+	}
+	began := time.Now()
+	var c counts
+	if err := s.wait(ctx, "a replica's nodes to be back", func(ctx context.Context) (_ bool, err error) {
+		c, err = g.counts(ctx)
+		return err == nil && c.here >= nodes && c.connected >= s.o.nodes, err
+	}); err != nil {
+		return fmt.Errorf("of %d nodes %d are connected to it, and it reaches %d of %d: %w", nodes, c.here, c.connected, s.o.nodes, err)
+	}
+	took := time.Since(began)
+	s.want(took <= comeLimit, "the %d nodes of a replica are back after its start, within %.1f s of at most %.0f s", nodes, took.Seconds(),
+		comeLimit.Seconds())
+	s.want(c.reviews <= mostReviews, "%d TokenReviews, of at most %d, and %d tokens were read", c.reviews, mostReviews, c.read)
+	return nil
+}
+
+// restart starts the replicas anew, one after the other, as an update does.
 func (s *story) restart(ctx context.Context) error {
 	for range s.o.restarts {
-		if err := s.gateways.stop(); err != nil {
-			return err
-		}
-		if err := s.gateways.start(); err != nil {
-			return err
-		}
-		if err := s.come(ctx, "are back after a restart of the gateway"); err != nil {
-			return err
+		for _, g := range s.gateways {
+			c, err := g.counts(ctx)
+			if err != nil {
+				return err
+			}
+			if err := g.stop(); err != nil {
+				return err
+			}
+			if err := s.back(ctx, g, c.here); err != nil {
+				return err
+			}
 		}
 	}
 	if s.o.restarts == 0 {
