@@ -220,6 +220,8 @@ func (r *Registry) review(ctx context.Context, address, token string) (Identity,
 		}
 		defer leave()
 		reviews = r.account.reviews
+	} else if r.lists() {
+		return Identity{}, later(Busy, "this replica has just begun, and lists the daemons' pods; try again in a moment")
 	} else {
 		// The rate comes last: what waits for a slow API server must not reach it all at once afterwards.
 		select {

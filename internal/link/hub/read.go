@@ -21,6 +21,23 @@ type Tokens interface {
 // TokenReview would refuse the token of a pod or a ServiceAccount that was deleted.
 const believed = time.Minute
 
+// listing is how long after a start nodes are told to come again while the pods are being listed; from then on there is a
+// TokenReview for each.
+const listing = 30 * time.Second
+
+// lists reports whether the pods are still being listed, as after a start, and may soon be known.
+func (r *Registry) lists() bool {
+	if r.Tokens == nil || r.Known == nil || time.Since(r.started) >= listing {
+		return false
+	}
+	select {
+	case <-r.Known:
+		return false
+	default:
+		return true
+	}
+}
+
 // read returns whose a token is, if the cluster's keys and the watch of the daemons' pods say so. For all that is not clear
 // there is a TokenReview; nothing is refused here.
 func (r *Registry) read(ctx context.Context, token string) (who Identity, clear bool) {

@@ -260,7 +260,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestBeforePodsAreKnown: nodes that come while the pods are listed wait for that, but not for long.
+// TestBeforePodsAreKnown: nodes that come while the pods are listed wait for that, and come again, but not for long.
 func TestBeforePodsAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIssuing(t)
@@ -286,6 +286,13 @@ func TestBeforePodsAreKnown(t *testing.T) {
 			t.Errorf("%d tokens were read and %d reviewed", read, reviewed)
 		}
 		s.Known, s.cluster.heard = make(chan struct{}), time.Time{}
+		if code := s.admits("n1", s.tokens["n1"]); code != 503 {
+			t.Errorf("while they are listed: answered %d", code)
+		}
+		if _, reviewed := s.counted(); reviewed != 1 {
+			t.Errorf("while they are listed %d tokens were reviewed", reviewed-1)
+		}
+		time.Sleep(listing)
 		began := time.Now()
 		if code := s.admits("n1", s.tokens["n1"]); code != 101 || time.Since(began) != s.limits.wait/2 {
 			t.Errorf("where they are never known: %d after %s", code, time.Since(began))
