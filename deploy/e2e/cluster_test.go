@@ -9,9 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/internal/model/volume"
 )
 
 // patience is how long anything may take that has to happen. The kubelet tries
@@ -87,10 +90,11 @@ func (c *cluster) data(uid string) []string {
 	return dirs
 }
 
-// file is a file in the only volume of a pod, as it lies on the node.
+// file is a file in the only volume of a pod, beside that of its logs, as it lies on the node.
 func (c *cluster) file(uid, name string) string {
 	c.t.Helper()
-	dirs := c.data(uid)
+	logs := string(volume.LogsID(volume.PodUID(uid)))
+	dirs := slices.DeleteFunc(c.data(uid), func(dir string) bool { return filepath.Base(dir) == logs })
 	if len(dirs) != 1 {
 		c.t.Fatalf("pod %s has the data directories %q, not one", uid, dirs)
 	}
