@@ -54,16 +54,21 @@ func (y *Yield) came(room volume.Size, early sum) {
 }
 
 // enough reports whether enough came for what is lacking. known is false where the promise is too small to
-// be judged by.
+// be judged by. Of volumes whose size is not known it is enough that anything came: it may be all that they took.
 func (y *Yield) enough(lacking volume.Size) (enough, known bool) {
 	promised, came, lacks, least := y.Promised.Bytes, y.Came.Bytes, lacking.Bytes, int64(judgeableBytes)
 	if lacking.Bytes == 0 && lacking.Inodes > 0 {
 		promised, came, lacks, least = y.Promised.Inodes, y.Came.Inodes, lacking.Inodes, judgeableInodes
 	}
+	wanted := promised
 	if lacks > 0 {
-		promised = min(promised+int64(y.unknown)*least, lacks)
+		wanted, promised = min(promised, lacks), min(promised+int64(y.unknown)*least, lacks)
 	}
-	return came >= promised/leastYield, promised >= least
+	wanted /= leastYield
+	if y.unknown > 0 {
+		wanted = max(wanted, 1)
+	}
+	return came >= wanted, promised >= least
 }
 
 // Judge returns whether deletions make room, where so much is lacking. It begins anew with each verdict. after is how many

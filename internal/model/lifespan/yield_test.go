@@ -24,6 +24,7 @@ func TestYield(t *testing.T) {
 		"next to nothing comes":    {lacks, bytes(mib), bytes(4096), []Verdict{NoVerdict, NoVerdict, MakesNone}},
 		"hardly anything promised": {lacks, bytes(4096), none, []Verdict{NoVerdict, NoVerdict, NoVerdict, NoVerdict}},
 		"unknown, and something":   {lacks, unknown, bytes(mib), []Verdict{MakesRoom, MakesRoom}},
+		"unknown, and a little":    {lacks, unknown, bytes(4096), []Verdict{MakesRoom, MakesRoom}},
 		"unknown, and nothing":     {lacks, unknown, none, []Verdict{NoVerdict, NoVerdict, MakesNone}},
 		"more than is lacking":     {bytes(mib), bytes(1 << 40), bytes(mib / 2), []Verdict{MakesRoom, MakesRoom}},
 		"by its deadline, nothing": {none, bytes(mib), none, []Verdict{NoVerdict, NoVerdict, MakesNone}},
