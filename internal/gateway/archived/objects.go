@@ -34,7 +34,8 @@ var (
 // objects keeps objects in memory, within a bound: those that are used, and of the others those that were used last. Who needs one for
 // which there is no room waits until others are used no more.
 type objects struct {
-	// most bounds the bytes, and share those that one reader uses in several objects. patience is how long a request waits for room.
+	// most bounds the bytes, and share those that one reader uses in several objects. patience is how long a request waits for room: for
+	// the first half of it smaller ones may overtake it.
 	most, share int64
 	patience    time.Duration
 
@@ -42,12 +43,21 @@ type objects struct {
 	// taken is how many bytes are kept, or are being read.
 	taken int64
 	kept  map[string]*object
-	// used is how many bytes each reader uses.
-	used map[string]int64
-	// idle are those that no request uses, the one that was used last first.
-	idle *list.List
-	// freed is closed and made anew when there is room.
+	// used is what each reader uses.
+	used map[string]*use
+	// idle are those that no request uses, the one that was used last first, and idleBytes is how long they are.
+	idle      *list.List
+	idleBytes int64
+	// waits is when each request came for which there is no room, in this order.
+	waits *list.List
+	// freed is closed and made anew when there is room, or one waits less.
 	freed chan struct{}
+}
+
+// use is what one reader uses: each object takes its bytes once, however many requests use it.
+type use struct {
+	bytes int64
+	times map[*object]int
 }
 
 // object is one that is kept.
@@ -64,8 +74,8 @@ type object struct {
 
 func newObjects(most, share int64) *objects {
 	return &objects{
-		most: most, share: share, patience: turn, kept: map[string]*object{}, used: map[string]int64{}, idle: list.New(),
-		freed: make(chan struct{}),
+		most: most, share: share, patience: turn, kept: map[string]*object{}, used: map[string]*use{}, idle: list.New(),
+		waits: list.New(), freed: make(chan struct{}),
 	}
 }
 
@@ -75,8 +85,10 @@ func (o *objects) get(
 ) (content []byte, release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, o.patience)
 	defer cancel()
+	var waits *list.Element
+	defer func() { o.waitsNot(waits) }()
 	for {
-		x, reads, freed := o.take(of, key, size)
+		x, reads, freed := o.take(of, key, size, &waits)
 		if x == nil {
 			select {
 			case <-freed:
@@ -88,6 +100,8 @@ func (o *objects) get(
 			}
 			return nil, nil, o.full(of)
 		}
+		o.waitsNot(waits)
+		waits = nil
 		if reads {
 			o.read(ctx, of, x, read)
 		} else {
@@ -115,30 +129,76 @@ func (o *objects) full(of string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return soon("requests to read from the archive use %d of %d bytes of memory, %d of them yours, which is the most at present; "+
-		"try again when one has ended", o.taken, o.most, o.used[of])
+		"try again when one has ended", o.taken, o.most, o.usedBy(of).bytes)
 }
 
-// take takes an object for a reader; reads: the caller has to read it. It is nil if there is no room before freed is closed.
-func (o *objects) take(of, key string, size int64) (x *object, reads bool, freed <-chan struct{}) {
+// usedBy returns what a reader uses. The caller holds the lock.
+func (o *objects) usedBy(of string) *use {
+	if used := o.used[of]; used != nil {
+		return used
+	}
+	return &use{times: map[*object]int{}}
+}
+
+// take takes an object for a reader; reads: the caller has to read it. It is nil if there is no room before freed is closed: waits is then
+// the place of the request among those that wait, unless it waits for the reader's own.
+func (o *objects) take(of, key string, size int64, waits **list.Element) (x *object, reads bool, freed <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if used := o.used[of]; used > 0 && used+size > o.share {
+	x = o.kept[key]
+	used := o.usedBy(of)
+	if used.bytes > 0 && used.times[x] == 0 && used.bytes+size > o.share {
 		return nil, false, o.freed
 	}
-	if x = o.kept[key]; x == nil {
-		if !o.room(size) {
+	if x == nil {
+		if !o.turn(*waits) || !o.room(size) {
+			if *waits == nil {
+				*waits = o.waits.PushBack(time.Now())
+			}
 			return nil, false, o.freed
 		}
 		x, reads = &object{key: key, size: size, ready: make(chan struct{})}, true
 		o.kept[key] = x
 		o.taken += size
 	}
-	o.used[of] += x.size
+	if used.times[x]++; used.times[x] == 1 {
+		used.bytes += x.size
+	}
+	o.used[of] = used
 	if x.users++; x.place != nil {
-		o.idle.Remove(x.place)
-		x.place = nil
+		o.unidle(x)
 	}
 	return x, reads, nil
+}
+
+// turn reports whether a request may take room now: not before one that has waited for half of the patience. The caller holds the lock.
+func (o *objects) turn(waits *list.Element) bool {
+	first := o.waits.Front()
+	return first == nil || first == waits || time.Since(first.Value.(time.Time)) < o.patience/2
+}
+
+// waitsNot says that a request waits no longer.
+func (o *objects) waitsNot(waits *list.Element) {
+	if waits == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waits.Remove(waits)
+	o.wake()
+}
+
+// wake lets those that wait look again. The caller holds the lock.
+func (o *objects) wake() {
+	close(o.freed)
+	o.freed = make(chan struct{})
+}
+
+// unidle takes an object from those that no request uses. The caller holds the lock.
+func (o *objects) unidle(x *object) {
+	o.idle.Remove(x.place)
+	o.idleBytes -= x.size
+	x.place = nil
 }
 
 // read reads an object. Where that panics, those who wait for the object go on, and it is kept no longer.
@@ -168,7 +228,12 @@ func (o *objects) leave(of string, x *object) {
 	if failed && o.kept[x.key] == x {
 		delete(o.kept, x.key)
 	}
-	if o.used[of] -= x.size; o.used[of] <= 0 {
+	used := o.used[of]
+	if used.times[x]--; used.times[x] == 0 {
+		delete(used.times, x)
+		used.bytes -= x.size
+	}
+	if len(used.times) == 0 {
 		delete(o.used, of)
 	}
 	if x.users--; x.users == 0 {
@@ -176,21 +241,25 @@ func (o *objects) leave(of string, x *object) {
 			o.taken -= x.size
 		} else {
 			x.place = o.idle.PushFront(x)
+			o.idleBytes += x.size
 		}
 	}
-	close(o.freed)
-	o.freed = make(chan struct{})
+	o.wake()
 }
 
-// room reports whether there is room for so many bytes, and drops what is not used to make some. The caller holds the lock.
+// room reports whether there is room for so many bytes, and drops what is not used to make some, if that is enough. The caller holds the
+// lock.
 func (o *objects) room(size int64) bool {
-	for o.taken+size > o.most && o.idle.Len() > 0 {
-		x := o.idle.Remove(o.idle.Back()).(*object)
-		x.place = nil
+	if o.taken-o.idleBytes+size > o.most {
+		return false
+	}
+	for o.taken+size > o.most {
+		x := o.idle.Back().Value.(*object)
+		o.unidle(x)
 		delete(o.kept, x.key)
 		o.taken -= x.size
 	}
-	return o.taken+size <= o.most
+	return true
 }
 
 // readAll reads an object that has to have size bytes.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
@@ -59,17 +62,105 @@ func TestOneReaderLeavesMemory(t *testing.T) {
 		return err
 	}
 	must(t, get("mallory", "the longest", mostIndexBytes-indexShare))
-	for _, key := range []string{"one more", "the longest"} {
-		if err := get("mallory", key, 1); code(err) != http.StatusTooManyRequests {
-			t.Errorf("%s: %v", key, err)
-		}
+	if err := get("mallory", "one more", 1); code(err) != http.StatusTooManyRequests {
+		t.Error(err)
 	}
+	must(t, get("mallory", "the longest", mostIndexBytes-indexShare)) // it takes no more memory
 	must(t, get("anna", "hers", indexShare/2))
 	must(t, get("anna", "hers, too", indexShare/2))
 	if err := get("anna", "a third one", 1); code(err) != http.StatusTooManyRequests {
 		t.Error(err)
 	}
 	must(t, get("bert", "the longest", mostIndexBytes-indexShare)) // it is there
+}
+
+// TestUseCountsOnce: a reader's share has each object once, until no request of that reader uses it.
+func TestUseCountsOnce(t *testing.T) {
+	o := newObjects(100, 10)
+	o.patience = time.Millisecond
+	get := func(key string) (release func(), err error) {
+		_, release, err = o.get(t.Context(), "anna", key, 6, func(context.Context) ([]byte, error) { return []byte("x"), nil })
+		return release, err
+	}
+	first, err := get("a")
+	must(t, err)
+	second, err := get("a")
+	must(t, err)
+	first()
+	if _, err := get("b"); code(err) != http.StatusTooManyRequests {
+		t.Errorf("beside one that is used: %v", err)
+	}
+	second()
+	third, err := get("b")
+	must(t, err)
+	third()
+	if len(o.used) > 0 || o.idleBytes != 12 || o.waits.Len() > 0 {
+		t.Errorf("%d readers, %d idle bytes, %d wait", len(o.used), o.idleBytes, o.waits.Len())
+	}
+}
+
+// TestIdleObjectsStay where to drop them does not make enough room.
+func TestIdleObjectsStay(t *testing.T) {
+	o := newObjects(10, 10)
+	o.patience = time.Millisecond
+	get := func(of, key string, size int64) (func(), error) {
+		_, release, err := o.get(t.Context(), of, key, size, func(context.Context) ([]byte, error) { return []byte("x"), nil })
+		return release, err
+	}
+	idle, err := get("anna", "idle", 3)
+	must(t, err)
+	idle()
+	_, err = get("anna", "used", 6)
+	must(t, err)
+	if _, err := get("bert", "large", 5); code(err) != http.StatusTooManyRequests {
+		t.Error(err)
+	}
+	if o.kept["idle"] == nil || o.taken != 9 {
+		t.Errorf("%d bytes of %d objects", o.taken, len(o.kept))
+	}
+	_, err = get("bert", "small", 4)
+	must(t, err)
+	if o.kept["idle"] != nil || o.taken != 10 || o.idleBytes != 0 {
+		t.Errorf("%d bytes of %d objects, %d idle", o.taken, len(o.kept), o.idleBytes)
+	}
+}
+
+// TestLargeOneIsNotOvertakenForEver: a request that has waited for half of its patience goes before smaller ones.
+func TestLargeOneIsNotOvertakenForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects(10, 10)
+		get := func(of, key string, size int64) func() {
+			_, release, err := o.get(t.Context(), of, key, size, func(context.Context) ([]byte, error) { return []byte("x"), nil })
+			if err != nil {
+				t.Errorf("%s: %v", key, err)
+				return func() {}
+			}
+			return release
+		}
+		first, second := get("anna", "a", 5), get("bert", "b", 5)
+		var order []string
+		var running sync.WaitGroup
+		ask := func(of string, size int64) {
+			running.Go(func() {
+				release := get(of, "of "+of, size)
+				order = append(order, of)
+				time.Sleep(time.Second)
+				release()
+			})
+			synctest.Wait()
+		}
+		ask("large", 9)
+		time.Sleep(o.patience / 4)
+		first()
+		ask("early", 5) // it may overtake
+		time.Sleep(o.patience/4 + time.Second)
+		ask("late", 5)
+		second()
+		running.Wait()
+		if strings.Join(order, " ") != "early large late" || o.waits.Len() > 0 {
+			t.Errorf("%v, and %d wait", order, o.waits.Len())
+		}
+	})
 }
 
 // TestShareOfStreams: who reads a volume without an end, and one more, is refused, and others are not.
