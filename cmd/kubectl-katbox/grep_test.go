@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -143,6 +144,26 @@ func TestGrepExits(t *testing.T) {
 	})
 	eve.wantFailure(1, []string{"nothing was found in 6 files", "Not searched: 12 archived volumes (see --archived)"}, "grep", "x")
 	eve.wantFailure(2, []string{"of an older version, which does not search the archive"}, "grep", "x", "--archived")
+	// What was not searched of it is said.
+	for end, want := range map[string]struct {
+		code int
+		said string
+	}{
+		`"archivedMore":true`: {1, "archived volumes, it is not known how many"},
+		`"stopped":{"bytes":1},"archiveStopped":"bytes"`: {2, "Not searched: the archive, where the most of bytes was reached, and the " +
+			"volumes of each namespace that were retained first are left\n"},
+		`"stopped":{"bytes":2},"archiveStopped":"bytes"`: {2, "; 1 node where the most of bytes was reached, where the volumes that " +
+			"were retained first are left\n"},
+	} {
+		c.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+			search := strings.HasSuffix(r.URL.Path, "/log")
+			if search {
+				fmt.Fprintf(w, `{"end":{"volumes":3,"files":6,"bytes":0,"lines":0,%s}}`+"\n", end)
+			}
+			return search
+		})
+		eve.wantFailure(want.code, []string{want.said}, "grep", "x")
+	}
 	c.Intercept(nil)
 	c.Uninstall()
 	eve.wantFailure(2, []string{"no APIService"}, "grep", "x")

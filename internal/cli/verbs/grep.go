@@ -161,21 +161,28 @@ func notSearched(end *api.GrepEnd) (text string, incomplete bool) {
 	}
 	count(end.Binary, "file that is no text", "files that are no text")
 	switch {
+	case end.ArchivedMore && end.Archived == 0:
+		parts = append(parts, "archived volumes, it is not known how many (see --archived)")
 	case end.ArchivedMore:
 		parts = append(parts, fmt.Sprintf("more than %d archived volumes (see --archived)", end.Archived))
 	default:
 		count(end.Archived, "archived volume (see --archived)", "archived volumes (see --archived)")
 	}
 	certain := len(parts)
-	count(end.Unreadable, "file that could not be read", "files that could not be read")
+	count(end.Unreadable-end.Broken, "file that could not be read", "files that could not be read")
+	count(end.Broken, "volume that could not be read", "volumes that could not be read")
 	count(end.Deep, "file whose path is too long", "files whose paths are too long")
 	count(end.Lost, "volume that went or is used again", "volumes that went or are used again")
 	for _, budget := range []struct{ name, what string }{
 		{api.StopBytes, "bytes"}, {api.StopFiles, "files"}, {api.StopTime, "time"}, {api.StopLines, "matches"},
 	} {
-		const older = "the volumes that were retained first on "
-		count(end.Stopped[budget.name], older+"a node where the most of "+budget.what+" was reached",
-			older+"nodes where the most of "+budget.what+" was reached")
+		where, nodes := "where the most of "+budget.what+" was reached", end.Stopped[budget.name]
+		if end.ArchiveStopped == budget.name {
+			nodes--
+			parts = append(parts, "the archive, "+where+", and the volumes of each namespace that were retained first are left")
+		}
+		count(nodes, "node "+where+", where the volumes that were retained first are left",
+			"nodes "+where+", where the volumes that were retained first are left")
 	}
 	if n := len(end.Missing) + end.MissingMore; n > 0 {
 		var names []string

@@ -8,6 +8,7 @@ import (
 	"io"
 	"sort"
 
+	"github.com/katbox/katbox/internal/gateway/bucket"
 	form "github.com/katbox/katbox/internal/model/archived"
 )
 
@@ -21,6 +22,9 @@ type content struct {
 	release func()
 	// end is where the piece ends in the tar.
 	end int64
+	// read is how many bytes the pieces have that were opened, and away why the bucket could not be asked for one.
+	read int64
+	away error
 }
 
 func (x *index) reader(ctx context.Context) *content { return &content{index: x, ctx: ctx} }
@@ -77,9 +81,13 @@ func (c *content) open() error {
 		}
 		return object, err
 	})
+	if errors.Is(err, bucket.ErrAway) {
+		c.away = err
+	}
 	if err != nil {
 		return fmt.Errorf("read piece %d of the archive: %w", number, err)
 	}
+	c.read += piece.Length
 	c.release = release
 	begin := int64(number) * form.PieceSize
 	c.end = begin + form.PieceLength(c.head.Size, number)

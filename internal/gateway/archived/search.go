@@ -34,7 +34,8 @@ const (
 // Search begins a search through archived volumes, one after another. It takes a turn for each volume, as a request for bytes does,
 // so other readers come in between.
 func (a *Archive) Search(by fleet.Reader, g api.Grep, tick func() error) (fleet.VolumeSearch, error) {
-	o := grep.Options{Tell: g.Tell, Context: g.Context, Bytes: min(cmp.Or(g.MaxBytes, mostSearched), mostSearched), Tick: tick}
+	most := min(cmp.Or(g.MaxBytes, mostSearched), mostSearched)
+	o := grep.Options{Tell: g.Tell, Context: g.Context, Bytes: most, Tick: tick}
 	bad := (*api.Error)(nil)
 	if o.Pattern, bad = g.Compile(); bad != nil {
 		return nil, bad
@@ -45,7 +46,7 @@ func (a *Archive) Search(by fleet.Reader, g api.Grep, tick func() error) (fleet.
 		}
 	}
 	of, _ := shares.Reader(by.User)
-	return &volumeSearch{archive: a, of: of, search: grep.New(o)}, nil
+	return &volumeSearch{archive: a, of: of, most: most, search: grep.New(o)}, nil
 }
 
 // volumeSearch is a search of one reader.
@@ -53,41 +54,57 @@ type volumeSearch struct {
 	archive *Archive
 	of      string
 	search  *grep.Search
+	// most is how much it reads: bytes of files, and as many of pieces, of which it may leave out most.
+	most, pieces int64
 }
 
 // Sums are what was searched by now.
 func (s *volumeSearch) Sums() api.GrepSums { return s.search.Sums }
 
-// Volume searches a volume. One whose archive has ended meanwhile, or cannot be read, is counted.
+// Volume searches a volume. One whose archive has ended meanwhile, or cannot be read, is counted. It waits as long as its reader's other
+// requests leave no room for the volume's index.
 func (s *volumeSearch) Volume(ctx context.Context, v api.Volume, found func(api.GrepFound) error) error {
+	for {
+		ended, err := s.inTurn(ctx, v, found)
+		busy := (*api.Error)(nil)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			s.search.Sums.Volumes++
+		case ended, errors.Is(err, bucket.ErrAway), errors.Is(err, errNoCluster):
+			return err
+		case errors.As(err, &busy) && busy.Reason == api.TooManyRequests:
+			if retry.Pause(ctx, crowdedPause) == nil {
+				continue
+			}
+			return context.Cause(ctx)
+		case errors.Is(err, volume.ErrGone):
+			s.search.Sums.Lost++
+		default:
+			s.search.Sums.Break()
+		}
+		return nil
+	}
+}
+
+// inTurn is read in a turn.
+func (s *volumeSearch) inTurn(ctx context.Context, v api.Volume, found func(api.GrepFound) error) (ended bool, err error) {
 	end, err := s.turn(ctx)
 	if err != nil {
-		return context.Cause(ctx)
+		return false, err
 	}
 	defer end()
-	ended, err := s.read(ctx, v, found)
+	ended, err = s.read(ctx, v, found)
 	outcome := gatewaymetrics.Done
 	if err != nil && !ended {
 		outcome = gatewaymetrics.Failed
 	}
 	s.archive.cfg.Metrics.ArchiveRead(outcome)
-	busy := (*api.Error)(nil)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err == nil:
-		s.search.Sums.Volumes++
-	case ended, errors.Is(err, bucket.ErrAway), errors.Is(err, errNoCluster), errors.As(err, &busy) && busy.Reason == api.TooManyRequests:
-		return err
-	case errors.Is(err, volume.ErrGone):
-		s.search.Sums.Lost++
-	default:
-		s.search.Sums.Unreadable++
-	}
-	return nil
+	return ended, err
 }
 
-// read searches a volume in the archive; see search. What a node has written there ends no process.
+// read searches a volume in the archive; see files. What a node has written there ends no process.
 func (s *volumeSearch) read(ctx context.Context, v api.Volume, found func(api.GrepFound) error) (ended bool, err error) {
 	x, release, err := s.archive.open(ctx, s.of, v)
 	if err != nil {
@@ -101,7 +118,7 @@ func (s *volumeSearch) read(ctx context.Context, v api.Volume, found func(api.Gr
 				"stack", string(debug.Stack()))
 		}
 	}()
-	return x.search(ctx, s.search, v.Volume == volume.LogsName, found)
+	return s.files(ctx, x, v.Volume == volume.LogsName, found)
 }
 
 // turn waits for a turn.
@@ -117,17 +134,17 @@ func (s *volumeSearch) turn(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// search searches the files of a volume. A file with several names is searched once, under the first one that is selected. ended: the
+// files searches the files of a volume. A file with several names is searched once, under the first one that is selected. ended: the
 // error is not about the volume, but ends the search.
-func (x *index) search(ctx context.Context, s *grep.Search, logs bool, found func(api.GrepFound) error) (ended bool, err error) {
-	linked, err := x.linked(ctx, s)
+func (s *volumeSearch) files(ctx context.Context, x *index, logs bool, found func(api.GrepFound) error) (ended bool, err error) {
+	linked, err := x.linked(ctx, s.search)
 	if err != nil {
 		return false, err
 	}
 	from := x.reader(ctx)
 	defer from.close()
 	err = x.entries(ctx, func(e *form.Entry) error {
-		if err := s.Tick(); err != nil {
+		if err := s.search.Tick(); err != nil {
 			ended = true
 			return err
 		}
@@ -135,20 +152,38 @@ func (x *index) search(ctx context.Context, s *grep.Search, logs bool, found fun
 		switch other, is := linked[name]; {
 		case e.Type != api.File, e.Link != "":
 			return nil
-		case s.Selects(name):
+		case s.search.Selects(name):
 		case is:
 			name = other
 		default:
 			return nil
 		}
-		takes, err := s.Takes(e.Size)
-		if takes {
-			err = s.File(ctx, nil, paths.Path{}.Join(name).Ref(), grep.KindOf(name, logs), io.NewSectionReader(from.file(*e), 0, e.Size), found)
-		}
+		err := s.file(ctx, from, e, name, logs, found)
 		ended = err != nil
 		return err
 	})
 	return ended, err
+}
+
+// file searches a file. Its error ends the search: without the bucket, each other file would wait for it as well.
+func (s *volumeSearch) file(
+	ctx context.Context, from *content, e *form.Entry, name string, logs bool, found func(api.GrepFound) error,
+) error {
+	takes, err := s.search.Takes(e.Size)
+	if !takes {
+		return err
+	}
+	if s.pieces >= s.most {
+		return &grep.UsedUpError{Budget: api.StopBytes}
+	}
+	read := from.read
+	in := io.NewSectionReader(from.file(*e), 0, e.Size)
+	err = s.search.File(ctx, nil, paths.Path{}.Join(name).Ref(), grep.KindOf(name, logs), in, found)
+	s.pieces += from.read - read
+	if err == nil {
+		err = from.away
+	}
+	return err
 }
 
 // linked returns the selected name of each file whose first name is not selected.

@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/gateway/bucket"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/lib/grep"
+	"github.com/katbox/katbox/internal/lib/shares"
 	"github.com/katbox/katbox/internal/model/api"
 	form "github.com/katbox/katbox/internal/model/archived"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -142,7 +144,7 @@ func TestSearchThatFails(t *testing.T) {
 	}
 	broken := s.looking(api.Grep{Pattern: "CUDA"}, never)
 	err := broken.Volume(t.Context(), v, func(api.GrepFound) error { panic("a bug") })
-	if used := len(s.indexes.used); err != nil || broken.Sums().Unreadable != 1 || used > 0 {
+	if used := len(s.indexes.used); err != nil || broken.Sums().Broken != 1 || used > 0 {
 		t.Errorf("a bug: %v, %+v, %d readers use indexes", err, broken.Sums(), used)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -167,7 +169,9 @@ func TestSearchThatFails(t *testing.T) {
 		change(s, v)
 		search := s.looking(api.Grep{Pattern: "CUDA"}, never)
 		found, err := s.finds(search, v)
-		if sums := search.Sums(); err != nil || len(found) > 0 || sums.Unreadable+sums.Lost == 0 || sums.Lost > 0 != (what == "it is gone") {
+		sums := search.Sums()
+		if err != nil || len(found) > 0 || sums.Unreadable > 0 == (what == "it is gone") || sums.Broken > 0 != (what == "its index is none") ||
+			sums.Lost > 0 != (what == "it is gone") {
 			t.Errorf("%s: found %q, %v, %+v", what, found, err, sums)
 		}
 	}
@@ -189,5 +193,60 @@ func TestSearchTakesTurns(t *testing.T) {
 	}))
 	if all, _ := s.streaming.Taken("alice"); taken != 1 || all != 0 {
 		t.Errorf("it has %d turns, and %d afterwards", taken, all)
+	}
+}
+
+// TestSearchWhileTheBucketGoesAway: the first piece that cannot be read for that ends the search, and not each file for itself.
+func TestSearchWhileTheBucketGoesAway(t *testing.T) {
+	s := newStage(t)
+	dir := t.TempDir()
+	for i := range 20 {
+		write(t, dir, fmt.Sprint("log", i), "CUDA error\n")
+	}
+	v := s.archive(dir, shown(alpha, 1))
+	asked := 0
+	s.store.Fail(func(_, key string) int {
+		if !strings.Contains(key, "/p/") {
+			return 0
+		}
+		asked++
+		return http.StatusServiceUnavailable
+	})
+	search := s.looking(api.Grep{Pattern: "CUDA"}, never)
+	found, err := s.finds(search, v)
+	if !errors.Is(err, bucket.ErrAway) || len(found) > 0 || search.Sums().Files != 1 {
+		t.Errorf("found %q, %v, %+v, the bucket was asked %d times", found, err, search.Sums(), asked)
+	}
+}
+
+// TestSearchThatLeavesOutMost: what is read of pieces counts, though the pattern sees a little of it.
+func TestSearchThatLeavesOutMost(t *testing.T) {
+	s := newStage(t)
+	dir := t.TempDir()
+	for _, name := range []string{"a", "c"} {
+		write(t, dir, name+"1.log", "CUDA error\n")
+		write(t, dir, name+"2.bin", string(random(1<<20))+strings.Repeat("x", form.PieceSize-1<<20))
+	}
+	v := s.archive(dir, shown(alpha, 1))
+	up := (*grep.UsedUpError)(nil)
+	search := s.looking(api.Grep{Pattern: "CUDA", Files: "*.log", MaxBytes: 1 << 20}, never)
+	if found, err := s.finds(search, v); !errors.As(err, &up) || up.Budget != api.StopBytes || search.Sums().Bytes > 100 {
+		t.Errorf("found %q, %v, %+v", found, err, search.Sums())
+	}
+}
+
+// TestSearchWaitsForRoom: while the reader's other requests use the memory that it may, volumes with large indexes are not left out.
+func TestSearchWaitsForRoom(t *testing.T) {
+	s := newStage(t)
+	v := s.archive(ruins(t), shown(alpha, 1))
+	s.indexes = newObjects(mostIndexBytes, 1)
+	s.indexes.patience = time.Millisecond
+	of, _ := shares.Reader("alice")
+	_, release, err := s.indexes.get(t.Context(), of, "another", 1, func(context.Context) ([]byte, error) { return []byte("x"), nil })
+	must(t, err)
+	time.AfterFunc(10*time.Millisecond, release)
+	search := s.looking(api.Grep{Pattern: "CUDA late"}, never)
+	if found, err := s.finds(search, v); err != nil || len(found) != 1 || search.Sums().Volumes != 1 {
+		t.Errorf("found %q, %v, %+v", found, err, search.Sums())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,9 +67,11 @@ type Search struct {
 	one      *Entry
 	archived bool
 
-	mu   sync.Mutex
-	sums api.GrepSums
-	// left are volumes of the archive that are not searched. leftMore: there are more.
+	mu sync.Mutex
+	// sums are of nodes that have ended, inPart of the archive before its end, and stopped is the budget that was used up there.
+	sums, inPart api.GrepSums
+	stopped      string
+	// left are volumes of the archive that are not searched. leftMore: there are or may be more.
 	left     int64
 	leftMore bool
 }
@@ -92,6 +95,9 @@ func (f *Fleet) Search(ctx context.Context, r SearchRequest) (*Search, error) {
 		}
 		err := l.connected()
 		l.addArchive()
+		known := len(l.away)
+		l.away = slices.DeleteFunc(l.away, func(m Missing) bool { return m.Node == Archived })
+		s.leftMore = len(l.away) < known
 		return s, err
 	}
 	v, name := r.One.Volume, r.One.Node.Node()
@@ -133,10 +139,12 @@ func (s *Search) Run(ctx context.Context, found func(Entry, []api.GrepFound) err
 		return err
 	}
 	slots := make(chan struct{}, searching)
-	var running sync.WaitGroup
+	var running, beside sync.WaitGroup
 	nodes, parts := s.split()
+	counting, enough := context.WithCancel(during)
+	defer enough()
 	if len(parts) > 0 {
-		running.Go(func() { s.archive(during, parts, tell) })
+		beside.Go(func() { s.archive(counting, parts, tell) })
 	}
 	for _, node := range nodes {
 		select {
@@ -156,22 +164,14 @@ func (s *Search) Run(ctx context.Context, found func(Entry, []api.GrepFound) err
 		})
 	}
 	running.Wait()
+	if s.counts() {
+		defer time.AfterFunc(countGrace, enough).Stop()
+	}
+	beside.Wait()
 	if err := ctx.Err(); err != nil {
 		return api.GrepEnd{}, err
 	}
 	return s.end(), failed
-}
-
-// split returns the sources that are nodes, and those that are parts of the archive.
-func (s *Search) split() (nodes, parts []*source) {
-	for _, one := range s.list.sources {
-		if one.archived {
-			parts = append(parts, one)
-		} else {
-			nodes = append(nodes, one)
-		}
-	}
-	return nodes, parts
 }
 
 // end sums up what the nodes have said.
@@ -179,6 +179,7 @@ func (s *Search) end() api.GrepEnd {
 	status := s.list.status()
 	end := api.GrepEnd{
 		GrepSums: s.sums, Nodes: status.Nodes, MissingMore: status.MissingMore, Archived: s.left, ArchivedMore: s.leftMore,
+		ArchiveStopped: s.stopped,
 	}
 	for _, m := range status.Missing {
 		end.Missing = append(end.Missing, api.GrepMissing{Node: m.Node, Reason: m.Reason})
@@ -256,13 +257,17 @@ func (s *Search) add(node *source, sums api.GrepSums) {
 	defer s.mu.Unlock()
 	s.sums.Add(sums)
 	node.answered = true
+	if node.archived {
+		s.inPart = api.GrepSums{}
+	}
 }
 
-// Sums returns what the nodes that have come to their end have searched.
+// Sums returns what the nodes that have come to their end have searched, and what of the archive is searched by now.
 func (s *Search) Sums() (sums api.GrepSums) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sums.Add(s.sums)
+	sums.Add(s.inPart)
 	return sums
 }
 

@@ -3,7 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/katbox/katbox/internal/lib/grep"
@@ -19,8 +19,8 @@ const (
 	archivePage = 500
 	// mostCounted is how many volumes are counted that are not searched.
 	mostCounted = 1000
-	// comparing is how many nodes are asked at once which of some volumes they have.
-	comparing = 16
+	// countGrace is how long the nodes' answer waits for the count.
+	countGrace = time.Second
 	// toldEvery is how long what was found in the archive waits for more.
 	toldEvery = 100 * time.Millisecond
 )
@@ -37,45 +37,55 @@ type VolumeSearch interface {
 // errCounted: there are more volumes than are counted.
 var errCounted = errors.New("there are more")
 
+// split returns the sources that are nodes, and those that are parts of the archive.
+func (s *Search) split() (nodes, parts []*source) {
+	for _, one := range s.list.sources {
+		if one.archived {
+			parts = append(parts, one)
+		} else {
+			nodes = append(nodes, one)
+		}
+	}
+	return nodes, parts
+}
+
 // archive searches what is in the archive alone, or counts it.
 func (s *Search) archive(ctx context.Context, parts []*source, tell func(Entry, []api.GrepFound) error) {
 	var err error
-	switch {
-	case s.one != nil, s.archived:
-		err = s.searchArchive(ctx, parts, tell)
-	default:
-		err = s.countArchive(ctx, parts)
+	if s.counts() {
+		s.countArchive(ctx, parts)
+	} else if err = s.searchArchive(ctx, parts, tell); err != nil {
+		s.list.cfg.Log.V(1).Info("the archive was not searched", logkeys.Cause, volume.OneLine(err))
 	}
 	for _, part := range parts {
 		if part.answered = err == nil; err != nil {
 			part.failure = reasonOf(err)
 		}
 	}
-	if err != nil {
-		s.list.cfg.Log.V(1).Info("the archive was not searched", logkeys.Cause, volume.OneLine(err))
-	}
 }
 
-// countArchive counts the volumes that would be searched.
-func (s *Search) countArchive(ctx context.Context, parts []*source) error {
-	within, cancel := context.WithTimeout(ctx, listTime)
+// counts reports whether what is in the archive alone is counted, and not searched.
+func (s *Search) counts() bool { return s.one == nil && !s.archived }
+
+// countArchive counts the volumes that would be searched. Who does not ask for the archive misses nothing while it cannot be asked.
+func (s *Search) countArchive(ctx context.Context, parts []*source) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	count := int64(0)
-	err := s.inArchive(within, parts, func(*source, *Entry) error {
+	err := s.inArchive(ctx, parts, func(*source, *Entry) error {
 		if count == mostCounted {
 			return errCounted
 		}
 		count++
 		return nil
 	})
-	more := errors.Is(err, errCounted) || count > 0 && within.Err() != nil && ctx.Err() == nil
+	if err != nil && !errors.Is(err, errCounted) {
+		s.list.cfg.Log.V(1).Info("what is in the archive was not counted", logkeys.Cause, volume.OneLine(err))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left, s.leftMore = count, more
-	if more {
-		return nil
-	}
-	return err
+	s.left = count
+	s.leftMore = s.leftMore || err != nil
 }
 
 // searchArchive searches volumes until a budget is used up.
@@ -83,9 +93,11 @@ func (s *Search) searchArchive(ctx context.Context, parts []*source, tell func(E
 	ctx, cancel := context.WithTimeoutCause(ctx, archiveSearchTime, &grep.UsedUpError{Budget: api.StopTime})
 	defer cancel()
 	a := &answerOf{grep: s.grep}
+	var search VolumeSearch
 	told := time.Now()
 	tellAll := func() error {
 		told = time.Now()
+		s.goesOn(search.Sums())
 		return a.tell(tell)
 	}
 	search, err := s.list.cfg.Archive.Search(s.list.r.Reader, s.grep, func() error {
@@ -112,90 +124,53 @@ func (s *Search) searchArchive(ctx context.Context, parts []*source, tell func(E
 	sums := search.Sums()
 	if up := (*grep.UsedUpError)(nil); errors.As(err, &up) || err != nil && errors.As(context.Cause(ctx), &up) {
 		sums.Stop(up.Budget)
+		s.stopped = up.Budget
 		err = nil
 	}
 	s.add(parts[0], sums)
 	return err
 }
 
-// inArchive calls fn with the volumes that no node has, the newest first of each namespace.
+// goesOn takes note of what is searched in the archive by now.
+func (s *Search) goesOn(sums api.GrepSums) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inPart = sums
+}
+
+// inArchive calls fn with the volumes that no node has, the newest first of each namespace. It takes the namespaces in turn, each time
+// for twice as many volumes, so that the newest of all are searched before a budget is used up.
 func (s *Search) inArchive(ctx context.Context, parts []*source, fn func(*source, *Entry) error) error {
-	for _, part := range parts {
-		for !part.ended {
-			asking, cancel := context.WithTimeout(ctx, archiveTime)
-			entries, err := part.next(asking, archivePage)
-			cancel()
-			if err != nil {
+	on := newOnNodes(s.list.sources)
+	parts = slices.Clone(parts)
+	for n := max(1, archivePage/max(1, len(parts))); len(parts) > 0; n = min(2*n, archivePage) {
+		for _, part := range parts {
+			if err := inPart(ctx, on, part, n, fn); err != nil {
 				return err
 			}
-			part.seen = nil // which would hold all volumes of the archive in the end
-			on := s.onNodes(ctx, entries)
-			for _, e := range entries {
-				if on[copyOf{e.Volume.Node, e.Volume.ID}] {
-					continue
-				}
-				if err := fn(part, e); err != nil {
-					return err
-				}
-			}
 		}
+		parts = slices.DeleteFunc(parts, func(part *source) bool { return part.ended })
 	}
 	return nil
 }
 
-// onNodes returns which archived volumes their nodes have, too: there they are searched. Those of a node that does not say are none of
-// them: rather is something found twice than not at all.
-func (s *Search) onNodes(ctx context.Context, entries []*Entry) map[copyOf]bool {
-	of := map[string][]*Entry{}
-	for _, e := range entries {
-		of[e.Volume.Node] = append(of[e.Volume.Node], e)
+// inPart calls fn with those of the next n volumes of a namespace that no node has.
+func inPart(ctx context.Context, on *onNodes, part *source, n int, fn func(*source, *Entry) error) error {
+	asking, cancel := context.WithTimeout(ctx, archiveTime)
+	defer cancel()
+	entries, err := part.next(asking, n)
+	if err != nil {
+		return err
 	}
-	on := map[copyOf]bool{}
-	var mu sync.Mutex
-	var running sync.WaitGroup
-	slots := make(chan struct{}, comparing)
-	for _, node := range s.list.sources {
-		if node.archived || of[node.name] == nil {
+	part.seen = nil // which would hold all volumes of the archive in the end
+	on.learn(ctx, entries)
+	for _, e := range entries {
+		if on.has(e) {
 			continue
 		}
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			has := node.has(ctx, of[node.name])
-			mu.Lock()
-			defer mu.Unlock()
-			for _, e := range has {
-				on[copyOf{e.Volume.Node, e.Volume.ID}] = true
-			}
-		})
-	}
-	running.Wait()
-	return on
-}
-
-// has returns which of some archived volumes, the newest first, the node has: it asks for all that were retained in their time.
-func (s *source) has(ctx context.Context, copies []*Entry) (has []*Entry) {
-	first, last := placeOf(&copies[0].Volume), placeOf(&copies[len(copies)-1].Volume)
-	look := &source{fleet: s.fleet, reader: s.reader, node: s.node, name: s.name, query: s.query}
-	look.query.Since = last.at
-	look.frontier = place{at: first.at.Add(1), id: first.id, node: s.name}
-	wanted := map[string]*Entry{}
-	for _, e := range copies {
-		wanted[e.Volume.ID] = e
-	}
-	for !look.ended && ctx.Err() == nil {
-		asking, cancel := context.WithTimeout(ctx, nodeTime)
-		entries, err := look.next(asking, mostLimit)
-		cancel()
-		if err != nil {
-			return has
+		if err := fn(part, e); err != nil {
+			return err
 		}
-		for _, e := range entries {
-			if wanted[e.Volume.ID] != nil {
-				has = append(has, wanted[e.Volume.ID])
-			}
-		}
-		look.seen = nil
 	}
-	return has
+	return nil
 }

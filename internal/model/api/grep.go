@@ -155,8 +155,10 @@ type GrepSums struct {
 	Lines   int64 `json:"lines"`
 	// Binary are files that are no text. What they have behind their first NUL was not searched.
 	Binary int64 `json:"binary,omitempty"`
-	// Unreadable are files and volumes that could not be read, and Deep those whose path is too long.
+	// Unreadable are files and volumes that could not be read, Broken those of them that are volumes, and Deep files whose path is too
+	// long.
 	Unreadable int64 `json:"unreadable,omitempty"`
+	Broken     int64 `json:"broken,omitempty"`
 	Deep       int64 `json:"deep,omitempty"`
 	// LongLines were searched in pieces of 64 KiB.
 	LongLines int64 `json:"longLines,omitempty"`
@@ -174,6 +176,12 @@ const (
 	StopTime  = "time"
 	StopLines = "lines"
 )
+
+// Break notes that a volume could not be read.
+func (s *GrepSums) Break() {
+	s.Unreadable++
+	s.Broken++
+}
 
 // Stop notes that a budget is used up.
 func (s *GrepSums) Stop(budget string) {
@@ -193,7 +201,7 @@ func (s *GrepSums) Add(more GrepSums) {
 		more int64
 	}{
 		{&s.Volumes, more.Volumes}, {&s.Files, more.Files}, {&s.Bytes, more.Bytes}, {&s.Lines, more.Lines}, {&s.Binary, more.Binary},
-		{&s.Unreadable, more.Unreadable}, {&s.Deep, more.Deep}, {&s.LongLines, more.LongLines}, {&s.Lost, more.Lost},
+		{&s.Unreadable, more.Unreadable}, {&s.Broken, more.Broken}, {&s.Deep, more.Deep}, {&s.LongLines, more.LongLines}, {&s.Lost, more.Lost},
 	} {
 		*sum.to = min(*sum.to+min(max(sum.more, 0), mostSum), mostSum)
 	}
@@ -213,9 +221,12 @@ type GrepEnd struct {
 	Missing     []GrepMissing `json:"missing,omitempty"`
 	MissingMore int           `json:"missingMore,omitempty"`
 	// Archived are volumes that are in the archive alone and were not searched, since that was not asked for. ArchivedMore: there
-	// are more. A node says nothing about them.
+	// are or may be more. A node says nothing about them.
 	Archived     int64 `json:"archived,omitempty"`
 	ArchivedMore bool  `json:"archivedMore,omitempty"`
+	// ArchiveStopped is the budget that was used up in the archive, where Stopped counts it as on a node: of each namespace the
+	// volumes that were retained first were not searched.
+	ArchiveStopped string `json:"archiveStopped,omitempty"`
 }
 
 // GrepMissing is a node whose volumes were not searched.

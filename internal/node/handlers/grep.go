@@ -201,7 +201,7 @@ func (g *grepping) volume(ctx context.Context, d volume.Description) error {
 	case errors.Is(err, volume.ErrNotFound), errors.Is(err, volume.ErrNotRetained), errors.Is(err, volume.ErrGone):
 		g.Sums.Lost++
 	default:
-		g.Sums.Unreadable++
+		g.Sums.Break()
 	}
 	return nil
 }

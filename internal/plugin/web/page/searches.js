@@ -107,14 +107,18 @@ export function notSearched(end) {
   const parts = [];
   const add = (n, one, many) => n > 0 && parts.push(n === 1 ? `1 ${one}` : `${count(n)} ${many}`);
   add(end.binary, "file that is no text", "files that are no text");
-  if (end.archivedMore) parts.push(`more than ${count(end.archived)} archived volumes`);
+  if (end.archivedMore && !end.archived) parts.push("archived volumes, it is not known how many");
+  else if (end.archivedMore) parts.push(`more than ${count(end.archived)} archived volumes`);
   else add(end.archived, "archived volume", "archived volumes");
-  add(end.unreadable, "file that could not be read", "files that could not be read");
+  add((end.unreadable ?? 0) - (end.broken ?? 0), "file that could not be read", "files that could not be read");
+  add(end.broken, "volume that could not be read", "volumes that could not be read");
   add(end.deep, "file whose path is too long", "files whose paths are too long");
   add(end.lost, "volume that went or is used again", "volumes that went or are used again");
   for (const [name, what] of Object.entries(budgets)) {
     const where = `where the most of ${what} was reached`;
-    add(end.stopped?.[name], `node ${where}, where the volumes that were retained first are left`, `nodes ${where}, where the volumes that were retained first are left`);
+    const inArchive = end.archiveStopped === name;
+    if (inArchive) parts.push(`the archive, ${where}, and the volumes of each namespace that were retained first are left`);
+    add((end.stopped?.[name] ?? 0) - (inArchive ? 1 : 0), `node ${where}, where the volumes that were retained first are left`, `nodes ${where}, where the volumes that were retained first are left`);
   }
   const missing = (end.missing ?? []).map(({ node, reason }) => `${node}: ${reason}`);
   const all = missing.length + (end.missingMore ?? 0);
