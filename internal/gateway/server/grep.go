@@ -17,12 +17,15 @@ import (
 // grepProgress is how often a search says how far it is.
 const grepProgress = 5 * time.Second
 
+// grepParameters are the parameters of a search.
+var grepParameters = slices.Concat(api.GrepParameters, []string{"labelSelector", "fieldSelector", "since", "archived"})
+
 // grepRequest reads the parameters of a search.
 func (c *call) grepRequest(values url.Values) (r fleet.SearchRequest, selector resource.Selector, err error) {
 	if !values.Has("grep") {
 		return r, selector, badParameter("grep", "the parameter grep is missing: only a search is about several volumes; name one of them")
 	}
-	values, wrong := only(values, slices.Concat(api.GrepParameters, []string{"labelSelector", "fieldSelector", "since", "archived"})...)
+	values, wrong := only(values, grepParameters...)
 	if wrong != nil {
 		return r, selector, wrong
 	}

@@ -304,3 +304,37 @@ func TestGrepSlots(t *testing.T) {
 		t.Errorf("another reader: %d", answer.StatusCode)
 	}
 }
+
+// TestSearchIsDescribed: OpenAPI has all parameters of a search and no others, and says what streams.
+func TestSearchIsDescribed(t *testing.T) {
+	var document struct {
+		Paths map[string]struct {
+			Get struct {
+				Parameters []struct{ Name, In, Description string }
+				Responses  map[string]struct{ Content map[string]any }
+			}
+		}
+	}
+	if err := json.Unmarshal(resource.Documents()[resource.SchemaPath], &document); err != nil {
+		t.Fatal(err)
+	}
+	base := resource.VersionPath
+	for path, alone := range map[string]bool{
+		base + "/retainedvolumes/-/log": true, base + "/namespaces/{namespace}/retainedvolumes/{name}/log": false,
+	} {
+		left := slices.Clone(grepParameters)
+		get := document.Paths[path].Get
+		for _, p := range get.Parameters {
+			i := slices.Index(left, p.Name)
+			if i >= 0 {
+				left = slices.Delete(left, i, i+1)
+			}
+			if p.In != "path" && (p.Description == "" || alone && i < 0) {
+				t.Errorf("%s: %+v", path, p)
+			}
+		}
+		if _, ok := get.Responses["200"].Content["application/x-ndjson"]; len(left) > 0 || !ok {
+			t.Errorf("%s: %q are not described; it streams JSON: %t", path, left, ok)
+		}
+	}
+}
