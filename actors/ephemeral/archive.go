@@ -11,8 +11,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// archiveSlice is how many of the volumes that wait one question looks at, which takes less than a millisecond: calls wait for the
-// supervisor.
+// archiveSlice is how many of the volumes that wait one question looks at, and how many of all one look for copies that have ended:
+// it takes about a millisecond, and calls wait for the supervisor.
 const archiveSlice = 1000
 
 // ToArchive returns which retained volume is archived next, and what waits for that. The volumes of not do not count; those of

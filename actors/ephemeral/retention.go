@@ -66,6 +66,8 @@ type retention struct {
 	// factor is the pressure factor, scarcer the reason for volumes that go early.
 	factor  float64
 	scarcer volume.Reason
+	// endsCopies: a tick is on its way for the volumes whose copies in the archive may have ended.
+	endsCopies bool
 	// attached are the volumes that pods have attached.
 	attached *attachments
 	// failed limits the lines about volumes that cannot be deleted, broken those about guaranteed ones
@@ -150,12 +152,16 @@ func (r *retention) due() {
 	// and there would be more and more.
 	actors.StopTimer(r.timer)
 	r.timer = nil
+	r.endsCopies = false
 	r.deleteDue()
 }
 
 // deleteDue orders the deletion of the volumes that are due, and sets the timer for the next one.
 func (r *retention) deleteDue() {
-	r.index.EndCopies(time.Now())
+	if r.index.EndCopies(time.Now(), archiveSlice) && !r.endsCopies {
+		r.endsCopies = true
+		r.tick(&deletionDue{})
+	}
 	for range deletionSlice {
 		now := time.Now()
 		retry, _ := r.index.Resume(now)

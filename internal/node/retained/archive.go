@@ -118,38 +118,46 @@ func (e *entry) isIn(set *volume.IDs) bool {
 	return set.HasDigits(e.id)
 }
 
-// EndCopies lets volumes whose copies in the archive have ended by now go no earlier than those without. It goes through all
-// volumes at most once an hour, and only if there is such a copy.
-func (x *Index) EndCopies(now time.Time) {
-	hour := now.Unix() / 3600
-	if hour <= x.hour {
-		return
+// EndCopies lets volumes whose copies in the archive have ended by now go no earlier than those without. It looks at volumes once an
+// hour, and only if there is such a copy: at no more than atMost, which is taken to be at least 1. more: it has not looked at all.
+func (x *Index) EndCopies(now time.Time, atMost int) (more bool) {
+	if hour := now.Unix() / 3600; hour > x.hour {
+		x.hour, x.ending, x.ended = hour, false, volume.Key{}
+		for f := range x.fates {
+			x.ending = x.ending || f != f.at(hour)
+		}
 	}
-	x.hour = hour
-	over := false
-	for f := range x.fates {
-		over = over || f != f.at(hour)
+	if !x.ending {
+		return false
 	}
-	if !over {
-		return
+	var last *entry
+	for m := x.newest(volume.Selection{Before: x.ended}); len(m) > 0; m.next() {
+		if last != nil && atMost <= 0 {
+			x.ended = x.key(last)
+			return true
+		}
+		last = m[0].entry
+		if atMost--; last.copyIsOver(x.hour) {
+			x.move(last, func() {}) // see settle
+		}
 	}
-	for _, e := range x.digits {
-		x.endCopy(e)
-	}
-	for _, e := range x.texts {
-		x.endCopy(e)
-	}
+	x.ending = false
+	return false
 }
 
+// copyIsOver reports whether the copy of a volume has ended in an hour since 1970, and its fate does not say so.
+func (e *entry) copyIsOver(hour int64) bool {
+	return e.fate != nil && e.fate.value != e.fate.value.at(hour)
+}
+
+// endCopy lets the fate of an entry, which is in no heap, say that its copy has ended. Those that were in no list when EndCopies looked
+// are told so when they come to rest.
 func (x *Index) endCopy(e *entry) {
-	if e.fate == nil || e.fate.value == e.fate.value.at(x.hour) {
-		return
-	}
-	x.move(e, func() {
+	if e.copyIsOver(x.hour) {
 		was := e.fate
 		e.fate = x.fates.use(was.value.at(x.hour))
 		x.fates.drop(was)
-	})
+	}
 }
 
 // at returns what a fate is in an hour since 1970.

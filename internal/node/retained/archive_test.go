@@ -185,12 +185,12 @@ func TestArchivedComesBack(t *testing.T) {
 func TestCopyThatHasEnded(t *testing.T) {
 	for name, before := range map[string]time.Time{"while it is here": epoch, "before it came": epoch.Add(3 * time.Hour)} {
 		x := &Index{}
-		x.EndCopies(before)
+		x.EndCopies(before, 10)
 		x.Put(toBeArchived("older", 0, volume.Failed, volume.ArchiveAlways))
 		x.Put(toBeArchived("copied", time.Minute, volume.Failed, volume.ArchiveAlways).InArchive(epoch.Add(2 * time.Hour)))
 		next := func(now time.Time, want volume.ID) {
 			t.Helper()
-			x.EndCopies(now)
+			x.EndCopies(now, 10)
 			if c, ok := x.Early(epoch.Add(50*time.Hour), 0.01, volume.ForBytes); !ok || x.known(c.entry).ID != want {
 				t.Errorf("%s, at %s: %+v, want %s", name, now, x.known(c.entry), want)
 			}
@@ -206,6 +206,45 @@ func TestCopyThatHasEnded(t *testing.T) {
 		take(x, "copied")
 		checkEmpty(t, x)
 	}
+}
+
+// TestCopiesEndInParts: a look that ends before all volumes goes on where it was, and what is in no list meanwhile is not forgotten.
+func TestCopiesEndInParts(t *testing.T) {
+	x := &Index{}
+	x.EndCopies(epoch, 1)
+	const volumes = 10
+	for i := range volumes {
+		id := fmt.Sprint("v", i)
+		x.Put(toBeArchived(id, time.Duration(i)*time.Minute, volume.Failed, volume.ArchiveAlways).InArchive(epoch.Add(2 * time.Hour)))
+	}
+	wanted := volume.Place{ID: "v3", Pod: x.find("v3").podUID()}
+	record := x.record(x.find("v3"))
+	x.Publish(wanted, "publish")
+	over := func() (count int) {
+		for i := range volumes {
+			if !x.find(volume.ID(fmt.Sprint("v", i))).copyIsOver(epoch.Add(3*time.Hour).Unix() / 3600) {
+				count++
+			}
+		}
+		return count
+	}
+	for looks := 1; x.EndCopies(epoch.Add(3*time.Hour), 4); looks++ {
+		if got := over(); got != 4*looks {
+			t.Fatalf("after %d looks %d copies are over", looks, got)
+		}
+	}
+	if got := over(); got != volumes-1 {
+		t.Errorf("at the end %d copies are over", got)
+	}
+	x.Set(wanted.ID, &record, "publish")
+	x.Rest(record, time.Time{}, 0)
+	if got := over(); got != volumes || x.EndCopies(epoch.Add(3*time.Hour+time.Minute), 4) {
+		t.Errorf("%d copies are over after it has come back", got)
+	}
+	for i := range volumes {
+		take(x, volume.ID(fmt.Sprint("v", i)))
+	}
+	checkEmpty(t, x)
 }
 
 // TestToArchiveMakesNoTexts: what a search among many costs is no memory for each of them, though some are left out.

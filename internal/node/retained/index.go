@@ -50,8 +50,11 @@ type Index struct {
 	clock   clock
 	groups  pool[group]
 	fates   pool[fate]
-	hour    int64 // the last one of [Index.EndCopies], since 1970
 	holds   pool[holdTexts]
+	// hour is the last one of [Index.EndCopies], since 1970. ending: it has not looked at those after ended, in the order of lists.
+	hour   int64
+	ending bool
+	ended  volume.Key
 
 	// These have the volumes at rest.
 	classes   classes
@@ -301,6 +304,7 @@ func (x *Index) leave(e *entry) {
 
 // settle puts an entry that is at rest into the heaps, rise takes it out of them.
 func (x *Index) settle(e *entry) {
+	x.endCopy(e)
 	switch {
 	case !e.atRest():
 	case e.waits():
