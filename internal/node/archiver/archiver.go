@@ -56,6 +56,8 @@ type Archiver struct {
 	// volume that was whole.
 	cut  func()
 	gave int
+	// looks counts the looks at what waits, and chose is the number of that which has chosen the copy to cut.
+	looks, chose int
 }
 
 // another is another try of a volume.
@@ -85,7 +87,7 @@ func start(cfg Config, times pace) (*Archiver, error) {
 	}
 	// Before anyone asks: a gateway that hears that nothing waits lets the node go.
 	a.waiting.Store(&volume.Waiting{})
-	if _, err := a.look(ctx); err != nil {
+	if _, _, err := a.look(ctx); err != nil {
 		a.unknown(err)
 	}
 	a.tasks.Go(func() {
@@ -154,7 +156,7 @@ func (a *Archiver) watch(ctx context.Context) {
 		case <-wait.Done():
 		}
 		cancel()
-		if _, err := a.look(ctx); err != nil && ctx.Err() == nil {
+		if _, _, err := a.look(ctx); err != nil && ctx.Err() == nil {
 			a.unknown(err)
 		}
 		signal(a.next)
@@ -167,32 +169,33 @@ func (a *Archiver) unknown(err error) {
 	a.cfg.Log.V(1).Info("what waits to be archived is not known, trying again", logkeys.Cause, err.Error())
 }
 
-// look asks what waits, and tells the metrics.
-func (a *Archiver) look(ctx context.Context) (volume.Waiting, error) {
+// look asks what waits, and tells the metrics. It returns the number of the look.
+func (a *Archiver) look(ctx context.Context) (volume.Waiting, int, error) {
 	done, err := a.looking.begin(ctx, a.drain)
 	if err != nil {
-		return volume.Waiting{}, err
+		return volume.Waiting{}, 0, err
 	}
-	not, later := a.leftOut()
+	number, not, later := a.leftOut()
 	limited, cancel := context.WithTimeout(ctx, a.pace.look)
 	defer cancel()
 	w, err := a.cfg.Volumes.ToArchive(limited, not, later)
 	done()
 	if err != nil {
-		return w, err
+		return w, number, err
 	}
 	a.waiting.Store(&w)
 	a.cfg.Metrics.ArchiveWaiting(w)
 	if w.Next != "" && w.Rank == 0 {
-		a.failureWaits()
+		a.failureWaits(number)
 	}
-	return w, nil
+	return w, number, nil
 }
 
-// leftOut returns the volumes that are left out, for good and for now.
-func (a *Archiver) leftOut() (not, later map[volume.ID]struct{}) {
+// leftOut begins a look: it returns its number, and the volumes that are left out, for good and for now.
+func (a *Archiver) leftOut() (number int, not, later map[volume.ID]struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.looks++
 	now := time.Now()
 	later = map[volume.ID]struct{}{}
 	for id, of := range a.later {
@@ -203,14 +206,14 @@ func (a *Archiver) leftOut() (not, later map[volume.ID]struct{}) {
 			delete(a.later, id)
 		}
 	}
-	return maps.Clone(a.givenUp), later
+	return a.looks, maps.Clone(a.givenUp), later
 }
 
 // run copies one volume after the other until ctx ends, or all is done that is to be done before the daemon ends.
 func (a *Archiver) run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
-		w, err := a.look(ctx)
+		w, number, err := a.look(ctx)
 		if err != nil || w.Next == "" {
 			if a.draining.Load() {
 				return
@@ -218,7 +221,7 @@ func (a *Archiver) run(ctx context.Context) {
 			a.wait(ctx, w)
 			continue
 		}
-		record, err := a.copy(ctx, w.Next)
+		record, err := a.copy(ctx, w.Next, number)
 		if ctx.Err() != nil || errors.Is(err, errNotNow) {
 			return
 		}

@@ -32,8 +32,8 @@ var errCutShort = fmt.Errorf("%w: failures go first", volume.ErrNotRetained)
 // to end now and then.
 const mostGivenWay = 3
 
-// copy archives a volume. It returns what is known of the volume, at least its ID.
-func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error) {
+// copy archives the volume that a look has chosen. It returns what is known of the volume, at least its ID.
+func (a *Archiver) copy(ctx context.Context, id volume.ID, look int) (volume.Record, error) {
 	reading, note, err := a.cfg.Volumes.ReadToArchive(ctx, id)
 	if err != nil {
 		return volume.Record{ID: id}, err
@@ -53,7 +53,7 @@ func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error
 	defer cancel(nil)
 	if r.ArchiveRank() > 0 {
 		defer context.AfterFunc(a.drain, func() { cancel(errCutShort) })()
-		defer a.givesWay(func() { cancel(errCutShort) })()
+		defer a.givesWay(look, func() { cancel(errCutShort) })()
 	}
 	defer context.AfterFunc(reading.Lost, func() { cancel(context.Cause(reading.Lost)) })()
 	c, err := a.newCopying(ctx, cancel, reading)
@@ -83,11 +83,11 @@ func (a *Archiver) copy(ctx context.Context, id volume.ID) (volume.Record, error
 }
 
 // givesWay lets the copy of a volume be cut when a failure waits, until end is called.
-func (a *Archiver) givesWay(cut func()) (end func()) {
+func (a *Archiver) givesWay(look int, cut func()) (end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.gave < mostGivenWay {
-		a.cut = cut
+		a.cut, a.chose = cut, look
 	}
 	return func() {
 		a.mu.Lock()
@@ -96,11 +96,12 @@ func (a *Archiver) givesWay(cut func()) (end func()) {
 	}
 }
 
-// failureWaits cuts the copy that runs if it gives way.
-func (a *Archiver) failureWaits() {
+// failureWaits cuts the copy that runs if it gives way. The failure was found by a look: one that began before that for the copy may have
+// found what was copied meanwhile.
+func (a *Archiver) failureWaits(look int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.cut != nil {
+	if a.cut != nil && look > a.chose {
 		a.cut()
 		a.cut = nil
 		a.gave++

@@ -222,9 +222,9 @@ func TestGivesWayNotForEver(t *testing.T) {
 	a, cuts := &Archiver{}, 0
 	for range 2 {
 		for range 2 * mostGivenWay {
-			end := a.givesWay(func() { cuts++ })
-			a.failureWaits()
-			a.failureWaits() // it was cut already
+			end := a.givesWay(1, func() { cuts++ })
+			a.failureWaits(2)
+			a.failureWaits(3) // it was cut already
 			end()
 		}
 		a.wasWhole()
@@ -232,8 +232,24 @@ func TestGivesWayNotForEver(t *testing.T) {
 	if cuts != 2*mostGivenWay {
 		t.Errorf("%d copies were cut, want %d", cuts, 2*mostGivenWay)
 	}
-	if a.failureWaits(); a.gave != 0 {
+	if a.failureWaits(1000); a.gave != 0 {
 		t.Errorf("gave way %d times while nothing runs", a.gave)
+	}
+}
+
+// TestGivesWayToNoStaleLook: a look that began before that which has chosen the copy may have found a failure that is copied by now.
+func TestGivesWayToNoStaleLook(t *testing.T) {
+	t.Parallel()
+	a, cut := &Archiver{later: map[volume.ID]another{}}, false
+	watch, _, _ := a.leftOut()
+	run, _, _ := a.leftOut()
+	defer a.givesWay(run, func() { cut = true })()
+	if a.failureWaits(watch); cut {
+		t.Error("it was cut for what the look for it had not found")
+	}
+	watch, _, _ = a.leftOut()
+	if a.failureWaits(watch); !cut {
+		t.Error("it was not cut for a failure that waits")
 	}
 }
 
