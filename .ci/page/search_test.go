@@ -70,6 +70,21 @@ func TestSearchIsCancelled(t *testing.T) {
 	v.wait("the request has ended", "window.aborted")
 }
 
+// TestLinkToASearchOfTheArchive: who follows it sees what is asked, and decides.
+func TestLinkToASearchOfTheArchive(t *testing.T) {
+	_, _, v := openShowcase(t)
+	v.goTo(place{hash: "#/ci?view=search&q=giving+up&flags=ia", shows: "It also reads what is in the archive"})
+	const asked = `performance.getEntriesByType("resource").filter((e) => e.name.includes("grep=")).length`
+	if n := ask[int](v, asked); n > 0 {
+		t.Errorf("it is searched %d times before it is asked for", n)
+	}
+	v.click("Search")
+	v.sees("1 line in 1 volume")
+	// The same without the archive begins at once, also on a page that is open.
+	v.goTo(place{hash: "#/ci?view=search&q=giving+up&flags=a", shows: "It also reads what is in the archive"})
+	v.goTo(place{hash: "#/ci?view=search&q=giving+up&flags=i", shows: "1 line in 1 volume"})
+}
+
 // TestSearchInHostileFiles: whatever pods wrote, and however they called it, is shown as text.
 func TestSearchInHostileFiles(t *testing.T) {
 	b := newBeacon(t)

@@ -69,8 +69,17 @@ export class SearchView {
       this.found = search.found;
       this.#drawAll();
       this.list.scrollTop = search.place ?? 0;
-    } else if (this.pattern.value) this.#run();
-    else this.#clear();
+    } else this.#opened();
+  }
+
+  // opened begins the search of an address. One of the archive costs much, and the address may be another person's link: it waits for a press.
+  #opened() {
+    if (this.pattern.value && !this.archived.checked) {
+      this.#run();
+      return;
+    }
+    this.#clear();
+    if (this.pattern.value) this.status.textContent = "“Search” begins. It also reads what is in the archive.";
   }
 
   // accepts reports whether a route leads to this view, and update shows it.
@@ -80,8 +89,7 @@ export class SearchView {
 
   update(route) {
     this.#fill(route);
-    if (!this.pattern.value) this.#clear();
-    else if (this.app.search?.address !== this.address) this.#run();
+    if (!this.pattern.value || this.app.search?.address !== this.address) this.#opened();
   }
 
   // clear ends a search, and shows nothing of it.
@@ -192,7 +200,7 @@ export class SearchView {
       return;
     }
     const left = found.end && notSearched(found.end);
-    if (left) notices.push(notice("warning", "Not searched", [left + (found.end.archived > 0 ? ". “Archived ones too” searches what is in the archive." : "")]));
+    if (left) notices.push(notice("warning", "Not searched", [left + (found.end.archived > 0 || found.end.archivedMore ? ". “Archived ones too” searches what is in the archive." : "")]));
     if (found.problem) notices.push(trouble(found.problem, "search", this.namespace, () => this.#run()));
     this.notices.replaceChildren(...notices);
   }
