@@ -123,16 +123,12 @@ func (s *crashStage) each(least int, run func(step int) (killed bool)) {
 func (s *crashStage) sweep(step int) (killed bool) {
 	s.Helper()
 	s.kill()
-	dies := s.store.arm(step)
+	s.store.arm(step)
 	s.config.Sweep = true
 	defer func() { s.config.Sweep = false }()
 	s.start()
 	err := s.running.Wait()
-	select {
-	case <-dies:
-		killed = true
-	default:
-		s.store.arm(-1)
+	if killed = s.store.disarm(); !killed {
 		must(s, err)
 	}
 	s.kill()
@@ -160,12 +156,8 @@ func TestGatewayDiesWhileAVolumeIsArchived(t *testing.T) {
 			}
 		}
 		s.until("the volume is archived, or the gateway dies", done)
-		select {
-		case <-dies:
-			killed = true
+		if killed = s.store.disarm(); killed {
 			s.again()
-		default:
-			s.store.arm(-1)
 		}
 		for _, name := range s.listed() {
 			if name == nameOf(r) {
@@ -204,20 +196,16 @@ func TestGatewayDiesWhileACopyIsDeleted(t *testing.T) {
 		r := s.node.retain(len(all), s.content)
 		all = append(all, r)
 		s.until("the volume is archived", func() error { return s.node.archived(r.ID) })
-		dies := s.store.arm(step)
+		s.store.arm(step)
 		code, text, err := s.ask("alice", http.MethodDelete, "/"+nameOf(r))
-		select {
-		case <-dies:
-			killed = true
-			if err == nil && code == http.StatusOK {
-				t.Errorf("step %d: a gateway that has died says that it is deleted", step)
-			}
+		switch killed = s.store.disarm(); {
+		case killed && err == nil && code == http.StatusOK:
+			t.Errorf("step %d: a gateway that has died says that it is deleted", step)
+		case !killed && (err != nil || code != http.StatusOK):
+			t.Errorf("step %d: %d %s, %v", step, code, text, err)
+		}
+		if killed {
 			s.again()
-		default:
-			s.store.arm(-1)
-			if err != nil || code != http.StatusOK {
-				t.Errorf("step %d: %d %s, %v", step, code, text, err)
-			}
 		}
 		for _, name := range s.listed() {
 			s.readable(fmt.Sprint("step ", step), name)

@@ -57,18 +57,30 @@ func (d *deadlyStore) arm(step int) (killed <-chan struct{}) {
 	return d.killed
 }
 
+// disarm lets it live from now on. It returns whether it has been killed: its end may be seen before killed is closed.
+func (d *deadlyStore) disarm() (killed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left = -1
+	select {
+	case <-d.killed:
+		return true
+	default:
+		return false
+	}
+}
+
 // step ends the request with the gateway if that is to die now.
 func (d *deadlyStore) step() {
 	d.mu.Lock()
-	now := d.left == 0
+	defer d.mu.Unlock()
 	if d.left >= 0 {
 		d.left--
-	}
-	d.mu.Unlock()
-	if now {
-		d.kill()
-		close(d.killed)
-		panic(http.ErrAbortHandler)
+		if d.left < 0 {
+			d.kill()
+			close(d.killed)
+			panic(http.ErrAbortHandler)
+		}
 	}
 }
 

@@ -357,7 +357,12 @@ func TestStopBeforeItHasStarted(t *testing.T) {
 // TestAddressInUse: the error names the flag.
 func TestAddressInUse(t *testing.T) {
 	first := newGateway(t, nil)
-	first.eventually("ready", func() error { return first.probe("/readyz", http.StatusOK, "ok") })
+	first.eventually("it says where it listens", func() error { // which may be after it is ready
+		if first.address("nodes-endpoint") == "" {
+			return errRefused
+		}
+		return nil
+	})
 	second := newGateway(t, func(o *options, _ *fake.Clientset) { o.nodesEndpoint = first.address("nodes-endpoint") })
 	if err := second.wait(); err == nil || !strings.Contains(err.Error(), "--nodes-endpoint") {
 		t.Errorf("%v, want an error of --nodes-endpoint", err)

@@ -80,12 +80,21 @@ func TestUploadBounds(t *testing.T) {
 	})
 	p := s.connect("n1", s.cluster.add("p1", "u1", "n1"), nil)
 	p.say(api.Summary{Full: true})
-	for range 20 {
+	for line := range 20 {
 		var many []api.UploadAsk
 		for i := range mostUploadLine {
 			many = append(many, api.UploadAsk{ID: "a", Piece: &api.UploadPiece{Number: i}})
 		}
 		p.say(api.Summary{Uploads: many})
+		if line > 0 {
+			continue
+		}
+		// What comes from now on waits: nothing has taken it by the end.
+		s.wait("the first line", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return calls == 1
+		})
 	}
 	p.say(api.Summary{Holdings: []api.Holding{{Namespace: "last", Volumes: 1}}})
 	s.wait("the last line", func() bool { return s.holds("last") })
