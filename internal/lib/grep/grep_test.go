@@ -103,3 +103,37 @@ func TestFileThatFails(t *testing.T) {
 		t.Errorf("a tick: %v", err)
 	}
 }
+
+// looked counts the looks at its end.
+type looked struct {
+	context.Context
+	times int
+}
+
+func (l *looked) Err() error {
+	l.times++
+	return nil
+}
+
+// TestLooksAtTheEnd: however costly the pattern is and however long the lines are, it looks often whether it is to end.
+func TestLooksAtTheEnd(t *testing.T) {
+	for what, line := range map[string]string{"short lines": strings.Repeat("a", 100) + "\n", "long lines": strings.Repeat("a", mostLine)} {
+		s := looking(t, api.Grep{Pattern: "(?:a?){10}a{10}x"})
+		text := strings.Repeat(line, 2*mostLine/len(line))
+		ctx := &looked{Context: t.Context()}
+		if err := s.File(ctx, nil, "f", Text, strings.NewReader(text), nil); err != nil {
+			t.Fatal(err)
+		}
+		if steps := s.Pattern.Size * len(text) / ctx.times; steps > 2*lookEvery {
+			t.Errorf("%s: it looks after %d steps", what, steps)
+		}
+	}
+	// The place of a match in a long line is found in such a way, too.
+	s := looking(t, api.Grep{Pattern: "(?:a?){15}b+x"})
+	var found api.GrepFound
+	text := strings.Repeat("a", mostLine-1000) + "bbx"
+	err := s.File(t.Context(), nil, "f", Text, strings.NewReader(text), func(f api.GrepFound) error { found = f; return nil })
+	if err != nil || !strings.Contains(found.Text, "bbx") || s.Pattern.Size*len(text) <= mostAtOnce {
+		t.Errorf("found %q, %v, with a pattern of size %d", found.Text, err, s.Pattern.Size)
+	}
+}

@@ -206,7 +206,7 @@ func (l *lines) line(text []byte, p piece) api.GrepFound {
 	f := api.GrepFound{File: l.ref, Line: l.number, Time: p.at, Cut: l.within || !p.ends}
 	if len(text) > api.MostGrepText {
 		f.Cut = true
-		text = text[l.search.begin(text):]
+		text = text[l.search.begin(l.ctx, text):]
 		text = text[:min(len(text), api.MostGrepText)]
 	}
 	f.Text = strings.ToValidUTF8(string(text), "\ufffd")
@@ -217,12 +217,15 @@ func (l *lines) line(text []byte, p piece) api.GrepFound {
 }
 
 // begin returns where what is told of a long line begins, so that the match is in it.
-func (s *Search) begin(text []byte) int {
+func (s *Search) begin(ctx context.Context, text []byte) int {
 	const before = 200
-	if s.Pattern.Size*len(text) > pacedEvery {
-		return 0
+	var place []int
+	switch steps := s.Pattern.Size * len(text); {
+	case steps <= s.atOnce:
+		place = s.Pattern.FindIndex(text)
+	case steps <= pacedEvery:
+		place = s.Pattern.FindReaderIndex(s.slowly(ctx, nil, text)) // none, once ctx has ended
 	}
-	place := s.Pattern.FindIndex(text)
 	if place == nil || place[1] <= api.MostGrepText {
 		return 0
 	}
@@ -234,15 +237,24 @@ type paced struct {
 	ctx  context.Context // that of the search
 	pace Pace
 	text bytes.Reader
-	// every is how many are read between two calls of the pace, and read how many were.
+	// every is how many are read between two looks at the end of ctx, and read how many were.
 	every, read int
 	ended       error
+}
+
+// slowly returns a text that is matched at the pace, which takes more steps.
+func (s *Search) slowly(ctx context.Context, pace Pace, text []byte) *paced {
+	p := &paced{ctx: ctx, pace: pace, every: max(1, lookEvery/s.Pattern.Size)}
+	p.text.Reset(text)
+	return p
 }
 
 // ReadRune reads the next character.
 func (p *paced) ReadRune() (r rune, size int, err error) {
 	if p.read++; p.read%p.every == 0 && p.ended == nil {
-		p.ended = wait(p.ctx, p.pace)
+		if p.ended = p.ctx.Err(); p.ended == nil && p.read/p.every%(pacedEvery/lookEvery) == 0 {
+			p.ended = wait(p.ctx, p.pace)
+		}
 	}
 	if p.ended != nil {
 		return 0, 0, io.EOF
