@@ -91,13 +91,17 @@ func (s *scratch) afflict() {
 	s.did(f, err)
 }
 
-// did counts a fault that was done, or reports that it could not be.
+// did counts a fault that was done, or reports that it could not be. That there is no room for what the soak itself makes is not the
+// driver's doing.
 func (s *scratch) did(f *workload.PlannedFault, err error) {
-	if err != nil {
+	switch {
+	case isFull(err):
+		s.volume.Story.Note("without %s: %v", f.Kind, err)
+	case err != nil:
 		s.churn.failed(s.volume, err)
-		return
+	default:
+		s.environment.injected.add(f.Kind)
 	}
-	s.environment.injected.add(f.Kind)
 }
 
 // finish is the end of the containers: their files have to be there as they were
