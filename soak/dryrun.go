@@ -14,6 +14,9 @@ func printPlan(out io.Writer, p workload.Plan) error {
 	for index := range p.Workload().Pods {
 		pod := p.Pod(index)
 		fmt.Fprintf(w, "pod %d %s in %s arrives %s runs %s", pod.Index, pod.UID, pod.Namespace, pod.Arrival, pod.Length)
+		if pod.Owner != (workload.Owner{}) {
+			fmt.Fprintf(w, " of %s", pod.Owner)
+		}
 		if pod.Failed {
 			fmt.Fprint(w, " fails")
 		}

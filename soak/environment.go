@@ -60,7 +60,7 @@ type environment struct {
 // newEnvironment makes everything that a run needs and starts nothing.
 func newEnvironment(o options, l testbed.Layout, d daemon.Driver) (*environment, error) {
 	s := &environment{
-		plan: o.plan(), layout: l, driver: d, api: &kubelet.API{}, locals: o.locals,
+		plan: o.plan(), layout: l, driver: d, api: o.api(), locals: o.locals,
 		timeline: &history.Timeline{}, findings: &history.Findings{}, injected: &counts{},
 	}
 	w := o.workload
@@ -84,7 +84,8 @@ func newEnvironment(o options, l testbed.Layout, d daemon.Driver) (*environment,
 		PruneInterval: w.Driver.PruneInterval.D(), Headroom: w.Driver.Headroom, Reaction: o.reaction, Tolerance: o.tolerance,
 		ReleaseGrace: w.Driver.ReleaseGrace.D(), Tombstones: w.Reading.Readers > 0, Outcomes: w.Volumes.OnFailure > 0,
 		EnoughCalls: o.enoughCalls, MaxPinned: w.Driver.Pinned(), Taken: content.Taken,
-		Timeline: s.timeline, Findings: s.findings,
+		MaxPerOwner: w.Driver.MaxPerOwner,
+		Timeline:    s.timeline, Findings: s.findings,
 		Disk: s.space, Mounted: host.MountedAt, MountsBelow: mountPoints,
 		Canaries: s.canaries.Check, Look: s.look,
 	})
@@ -156,7 +157,8 @@ func (s *environment) usage() (report.Usage, bool) {
 func (s *environment) kept() report.Kept {
 	c := s.checker.Counts()
 	return report.Kept{
-		Following: c.Following, Seen: c.Seen, Expired: c.Expired, Evicted: c.Evicted, Removed: c.Removed, Attached: c.Attached,
+		Following: c.Following, Seen: c.Seen, Expired: c.Expired, Evicted: c.Evicted, Removed: c.Removed, Repeated: c.Repeated,
+		Attached: c.Attached,
 		Lateness: c.Lateness,
 	}
 }

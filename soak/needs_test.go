@@ -100,6 +100,16 @@ func hoarded() need {
 	}}
 }
 
+// owned lets owners make the pods, fast enough that most of what they leave goes because enough others stay, and slowly enough that the
+// driver knows by then how they have ended.
+func owned(w *workload.Workload) {
+	w.Pods, w.Parallel, w.Owned = 60, 6, 1
+	w.Length = workload.Length{Distribution: workload.Uniform, Mean: workload.Duration(1500 * time.Millisecond)}
+	w.Driver.MaxPerOwner = workload.PerOwner{First: 1, Last: 3}
+	w.Driver.Lifespan, w.Driver.ReleaseGrace = workload.Duration(15*time.Second), workload.Duration(200*time.Millisecond)
+	w.Failed, w.Volumes.OnFailure = 0.5, 0.01
+}
+
 // hold lets people hold streams of volumes that go well before the end of the run:
 // five seconds after that they read on.
 func hold(w *workload.Workload) {
@@ -271,6 +281,12 @@ var needs = map[fakedriver.Bug]need{
 	fakedriver.BuriesTwice:      decided(func(*workload.Workload) {}),
 	fakedriver.BuriesExpired:    decided(func(*workload.Workload) {}),
 	fakedriver.BuriesOthers:     decided(func(*workload.Workload) {}),
+	fakedriver.KeepsOneLess:     {change: owned},
+	fakedriver.ForgetsFirst:     {change: owned},
+	fakedriver.CountsTogether:   {change: owned},
+	fakedriver.KeepsAllOfOwners: {change: owned},
+	fakedriver.TakesAnothers:    {change: owned},
+	fakedriver.BuriesUnowned:    read(owned),
 	// As for LocksAll, but that only unpublishes wait.
 	fakedriver.LocksUnpublishes: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 16, 4

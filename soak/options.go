@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/clock"
+	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/launch"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
@@ -26,9 +27,11 @@ type options struct {
 	// local: each pod has a local persistent volume, too. locals is what they are made by; nil without.
 	local  bool
 	locals *locals
-	log    string
-	json   string
-	report string
+	// gateway says which pods have an owner; nil without such pods.
+	gateway *kubelet.Gateway
+	log     string
+	json    string
+	report  string
 	// tolerance is how long after its deadline data may still be there. It is
 	// always the constant, but for tests.
 	tolerance time.Duration
@@ -124,6 +127,14 @@ func parseOptions(args []string) (options, error) {
 		o.changes = append(o.changes, "--local")
 	}
 	return o, nil
+}
+
+// api is the API server of the run.
+func (o options) api() *kubelet.API {
+	if o.gateway == nil {
+		return &kubelet.API{}
+	}
+	return o.gateway.API
 }
 
 // killed is how long a daemon is away that --kills kills.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/fakedriver"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
@@ -89,12 +91,21 @@ func newRig(t *testing.T, w workload.Workload, change func(*fakedriver.Config)) 
 	if w.Volumes.OnFailure > 0 {
 		config.Outcomes = true
 	}
+	o := options{name: "trial", workload: w, seed: 11, tolerance: late}
+	if w.Owned > 0 {
+		if o.gateway, err = kubelet.ListenGateway(filepath.Join(dir, "gateway")); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = o.gateway.Close() })
+		config.Gateway, config.CA, config.Token = o.gateway.Target(), o.gateway.CA(), o.gateway.Token()
+		config.MaxPerOwner = w.Driver.MaxPerOwner
+	}
 	change(&config)
 	d, err := fakedriver.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rig{options{name: "trial", workload: w, seed: 11, tolerance: late}, l, inProcess{d}}
+	return rig{o, l, inProcess{d}}
 }
 
 // play is a whole run.
@@ -269,6 +280,38 @@ func TestHonestEvictions(t *testing.T) {
 	})
 	for _, p := range problems {
 		t.Error(p)
+	}
+}
+
+// TestHonestOwners: a driver that keeps of each owner what the first and the last pods left breaks no promise by that, whatever people
+// decide, when it is killed, and when the disk is short of room.
+func TestHonestOwners(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*workload.Workload){
+		"people": func(w *workload.Workload) {
+			w.Reading = workload.Reading{Readers: 3, Removed: 0.1, Pinned: 0.1, Released: 0.1, Attached: 0.2}
+			w.Faults = []workload.Fault{fault(workload.DaemonKill, 1, 50*time.Millisecond), fault(workload.PodRemoved, 4, 0)}
+		},
+		"pressure": func(w *workload.Workload) {
+			w.Disk.Size, w.Contents.Files, w.Contents.Bytes, w.Driver.Headroom = 32<<20, 8, 256<<10, 0.9
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := trial()
+			owned(&w)
+			change(&w)
+			_, problems := playUntil(t, isBusy, func() *report.Result { return playFake(t, "", w) }, func(r *report.Result) []string {
+				problems := violations(r)
+				if d := r.Deadlines; d.Repeated == 0 || w.Driver.Headroom > 0 && d.Evicted == 0 {
+					problems = append(problems, fmt.Sprintf("%+v, want some to go because of others of their owner, and under pressure", d))
+				}
+				return problems
+			})
+			for _, p := range problems {
+				t.Error(p)
+			}
+		})
 	}
 }
 

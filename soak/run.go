@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/clock"
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
 	"github.com/katbox/katbox/soak/testbed"
@@ -49,6 +50,13 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 		}
 		defer o.locals.controller.Close()
 		args = append(args, o.locals.flags...)
+	}
+	if o.workload.Owned > 0 {
+		if o.gateway, err = kubelet.ListenGateway(filepath.Join(l.Dir, "gateway")); err != nil {
+			return 0, errors.Join(err, l.Remove())
+		}
+		defer o.gateway.Close()
+		args = append(args, o.gateway.Flags()...)
 	}
 	driver := daemon.Config{Binary: binary, Args: args, Log: l.Log, Socket: l.Socket, Records: filepath.Join(l.Work, daemon.RecordsFile)}
 	if hasFault(o.workload, workload.ClockStep) {

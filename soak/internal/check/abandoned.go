@@ -43,6 +43,7 @@ func (c *Checker) Abandoned(v *history.Volume) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.abandoned.add(r)
+	c.changeSibling(v, func(s *sibling) { s.retained = r })
 }
 
 // orphanTime is how long the driver may take to notice that a pod is gone: it
@@ -75,6 +76,7 @@ func (c *Checker) lookAtAbandoned(r *retained) {
 	}
 	after := time.Now()
 	touched := v.Troubled(time.Time{}, after, workload.VolumeRemoved, workload.VolumeSymlink)
+	c.weigh(r, after)
 	s := r.story(false)
 	c.hinder(s, r)
 	saw := story.Gone
@@ -86,6 +88,7 @@ func (c *Checker) lookAtAbandoned(r *retained) {
 	case touched && !mounted:
 		c.excuse(v) // what is left is not the driver's doing
 	case saw == story.Gone:
+		c.noteGone(v, after)
 		if s.Broken() != "" && !c.mayBeEvicted(r, after) {
 			c.cfg.Findings.Add(c.durable(r.from, after), v, "it was published, and then its pod went: "+s.Broken())
 		}

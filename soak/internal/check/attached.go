@@ -7,10 +7,15 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
 )
 
-// never is beyond any run: a volume that is attached has no deadline.
-const never = 24 * time.Hour
+const (
+	// never is beyond any run: a volume that is attached has no deadline.
+	never = 24 * time.Hour
+	// connects is how long a driver may take to connect to its gateway.
+	connects = 5 * time.Second
+)
 
 // BeginAttachment says that a pod is about to come that attaches a retained volume, by a
 // volume which has no data of its own. The returned function says that nothing is left of
@@ -65,6 +70,10 @@ func (c *Checker) refusedAttach(v *history.Volume, call history.Call) bool {
 	switch call.Code() {
 	case codes.Aborted:
 		return true // a person reads it, or decides about it
+	case codes.Unavailable:
+		// The gateway has confirmed whose the volume is, so the driver asks it about the pod as well.
+		return c.cfg.Timeline.During(call.From.Add(-connects), call.To, workload.DaemonKill, workload.SlowDisk, workload.MachineSlow) ||
+			call.From.Sub(c.started) < connects
 	case codes.NotFound:
 		r := c.follows(v.Attaches)
 		return r == nil || c.mayGo(r, call.To)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 // attachment is a pod that attaches a volume, played by a test.
@@ -125,6 +126,19 @@ func TestAttached(t *testing.T) {
 			a := w.attach(w.retain(1))
 			w.call(a.by, history.Publish, time.Millisecond, codes.Aborted, nil)
 		}, ""},
+		{"refused while the driver may not have reached its gateway yet", func(w *world) {
+			v := w.retain(1)
+			time.Sleep(2 * connects)
+			w.timeline.Begin(workload.DaemonKill, "")()
+			time.Sleep(time.Second)
+			a := w.attach(v)
+			w.call(a.by, history.Publish, time.Millisecond, codes.Unavailable, nil)
+		}, ""},
+		{"refused although the driver has reached its gateway", func(w *world) {
+			a := w.attach(w.retain(1))
+			time.Sleep(2 * connects)
+			w.call(a.by, history.Publish, time.Millisecond, codes.Unavailable, nil)
+		}, history.Lives},
 		{"refused for being gone, which it is not", func(w *world) {
 			v, by := w.retain(1), w.volume(100)
 			by.Data, by.Attaches = "", v

@@ -64,6 +64,8 @@ type Checker struct {
 	// hoard is what they have attached, by their IDs. pinsSent: a person has pinned something.
 	hoard    map[string]hoarded
 	pinsSent bool
+	// owned are the volumes of pods that have an owner.
+	owned map[ownerKey][]*sibling
 	// vain are the volumes whose files a process has open; nil if none does.
 	vain *vain
 	// removals are the last ones.
@@ -86,6 +88,8 @@ type Counts struct {
 	Expired, Evicted int
 	// Removed is how many a person removed.
 	Removed int
+	// Repeated is how many went early because enough others of their owner stayed.
+	Repeated int
 	// Attached is how many another pod attached, until it was gone.
 	Attached int
 	// Lateness is, for each expired one in which nothing was mounted, how long
@@ -108,7 +112,7 @@ func New(cfg Config) (*Checker, error) {
 	}
 	return &Checker{cfg: cfg, started: time.Now(), byVolume: make(map[*history.Volume]*published),
 		spoilt: make(map[*history.Volume]bool), excused: make(map[string]bool), known: make(map[string]*acquaintance),
-		lookers: make(map[string]*history.Volume), hoard: make(map[string]hoarded)}, nil
+		lookers: make(map[string]*history.Volume), hoard: make(map[string]hoarded), owned: make(map[ownerKey][]*sibling)}, nil
 }
 
 // Run looks at everything that is to be looked at regularly, until ctx ends.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
 	"github.com/katbox/katbox/soak/story"
 )
 
@@ -20,7 +21,7 @@ type Space struct {
 }
 
 // Config is what a Checker works with. All fields are required, but Headroom, Reaction,
-// Lifespan, ReleaseGrace, Outcomes, Tombstones, Patience, EnoughCalls and MaxPinned may be zero.
+// Lifespan, ReleaseGrace, Outcomes, Tombstones, Patience, EnoughCalls, MaxPinned and MaxPerOwner may be zero.
 type Config struct {
 	// Work is the driver's working directory, Kubelet the kubelet's.
 	Work    string
@@ -40,6 +41,8 @@ type Config struct {
 	// Then Taken is not needed, which measures a directory.
 	MaxPinned float64
 	Taken     func(dir string) int64
+	// MaxPerOwner is of how many pods of an owner the driver keeps the volumes.
+	MaxPerOwner workload.PerOwner
 	// Outcomes says that the driver is told how pods end.
 	Outcomes bool
 	// Tombstones says that CheckGone will be called.

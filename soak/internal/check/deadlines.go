@@ -97,6 +97,7 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 		c.excuse(r.volume)
 		c.settle(r, func(*Counts) {})
 	} else {
+		c.weigh(r, after)
 		broken = c.judge(r, before, after, found, err)
 		c.conclude(r, found, broken, before, after, err)
 	}
@@ -107,7 +108,7 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 	switch {
 	case found == story.Whole:
 		r.lastWhole, r.partialSince = before, time.Time{}
-		if !r.seen && after.After(r.mayGoFrom().Add(-lastMoments)) {
+		if !r.seen && !r.repeated(after) && after.After(r.mayGoFrom().Add(-lastMoments)) {
 			r.seen = true
 			c.counts.Seen++
 		}
@@ -125,10 +126,16 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 // conclude acts on what was found of a volume, and what that breaks. Only one goroutine does so for a
 // volume at a time.
 func (c *Checker) conclude(r *retained, found story.Verb, broken string, before, after time.Time, err error) {
+	if found == story.Gone {
+		c.noteGone(r.volume, after)
+	}
 	switch sent := r.volume.Removal().Sent; {
 	case found == story.Gone && broken == "" && !sent.IsZero() && !sent.After(after):
 		c.noteEnd(r, after, false)
 		c.settle(r, func(n *Counts) { n.Removed++ })
+	case found == story.Gone && broken == "" && r.repeated(after):
+		c.noteEnd(r, after, false)
+		c.settle(r, func(n *Counts) { n.Repeated++ })
 	case found == story.Gone && broken == "":
 		held := hindered(r.volume)
 		c.noteEnd(r, after, false)

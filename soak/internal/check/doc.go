@@ -13,9 +13,10 @@
 //
 // What may become of a volume, and from when until when, is decided by package story. It is told
 // what the kubelet, people and other pods did with the volume, what put its deletion off, and what a
-// look finds of its data and its mount: see story.go and excuses.go. Two things stay here, because a
+// look finds of its data and its mount: see story.go and excuses.go. Three things stay here, because a
 // story knows neither the disk of a machine nor other volumes. Pressure is measured, and the order in
-// which it takes volumes compares several. And of a volume that is there in part only a later look
+// which it takes volumes compares several. Since when a volume goes because of others of its owner is
+// counted, and then told to its story. And of a volume that is there in part only a later look
 // says whether it was on its way.
 //
 // It changes nothing on the node, and knows nothing of what is in a volume: how

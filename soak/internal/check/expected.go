@@ -38,6 +38,7 @@ func (c *Checker) Expect(v *history.Volume) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known[v.ID] = &acquaintance{volume: v, again: c.known[v.ID] != nil}
+	c.expectOwned(v)
 }
 
 // noteRetained says that the checker follows a volume. Its caller has the lock.
@@ -45,6 +46,7 @@ func (c *Checker) noteRetained(r *retained) {
 	if a := c.known[r.volume.ID]; a != nil {
 		a.retained = r
 	}
+	c.changeSibling(r.volume, func(s *sibling) { s.retained = r })
 }
 
 // noteOver says that a volume is followed no more, because it is gone or because
@@ -123,8 +125,9 @@ func (c *Checker) IsPublished(id string) bool {
 
 // mayGo reports whether anything permits the driver to delete a volume that was
 // retained when a look began, by the given time: its deadline, a person, a fault
-// or pressure.
+// pressure, or others of its owner.
 func (c *Checker) mayGo(r *retained, by time.Time) bool {
+	c.weigh(r, by)
 	s := r.story(true)
 	r.remove(s, by, by)
 	return s.MayBeGone(by) || len(r.volume.Troubles()) > 0 || c.mayBeEvictedBy(r, by)

@@ -30,8 +30,8 @@ type end struct {
 	due time.Time
 	// lived is since when its lifespan may have been over, whatever people decided.
 	lived time.Time
-	// evicted says that only pressure permitted it.
-	evicted bool
+	// evicted says that only pressure permitted it, repeated that others of its owner did.
+	evicted, repeated bool
 }
 
 // noteEnd remembers how a volume went, for CheckGone.
@@ -41,7 +41,9 @@ func (c *Checker) noteEnd(r *retained, by time.Time, evicted bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ends = append(c.ends, end{volume: r.volume, from: r.from, by: by, due: r.mayGoFrom(), lived: r.earliest, evicted: evicted})
+	c.ends = append(c.ends, end{
+		volume: r.volume, from: r.from, by: by, due: r.mayGoFrom(), lived: r.earliest, evicted: evicted, repeated: r.repeated(by),
+	})
 }
 
 // CheckGone compares what the driver remembers of the volumes that are gone, the last
@@ -131,6 +133,9 @@ func (c *Checker) reasons(e end) (may []string) {
 	}
 	if !release.Sent.IsZero() {
 		may = append(may, "released")
+	}
+	if e.repeated && !e.evicted {
+		may = slices.DeleteFunc(append(may, "owner"), func(reason string) bool { return reason == "expired" })
 	}
 	soon := e.volume.OnFailure && !e.volume.Failed // its lifespan is as short as the grace of a release
 	if !release.Done.IsZero() && !e.evicted && !soon && e.by.Before(e.lived) {

@@ -60,7 +60,7 @@ func (r *retained) released() bool { return r.volume != nil && !r.volume.Release
 
 // broken is the promise that is broken if a volume goes, or stays, at a time: that of a removal if there was one, that
 // of a person's decision if its lifespan alone would allow it, that of a pod that has attached it if both would, and
-// that of what failed if it would be right after a success.
+// that of what failed if it would be right after a success. That of its owner it is if others of that may be why.
 func (c *Checker) broken(r *retained, at time.Time) history.Promise {
 	if done := r.volume.Removal().Done; !done.IsZero() && !done.After(at) {
 		return history.Removes
@@ -70,6 +70,9 @@ func (c *Checker) broken(r *retained, at time.Time) history.Promise {
 	}
 	if r.pinned() && !at.Before(r.earliest) || r.released() && at.Before(r.deadline.Add(r.tolerance)) {
 		return history.Holds
+	}
+	if !r.surplusNow().must.IsZero() || at.Before(r.earliest) && c.cfg.MaxPerOwner.Last > 0 && !r.volume.Owning().Sent.IsZero() {
+		return history.PerOwner
 	}
 	if v := r.volume; v.OnFailure && v.Failed && at.Before(r.earliest) && !at.Before(r.from.Add(r.grace)) {
 		return history.KeepsFailed
@@ -81,6 +84,9 @@ func (c *Checker) broken(r *retained, at time.Time) history.Promise {
 // without an excuse.
 func (c *Checker) checkRefused(v *history.Volume, from time.Time, promise history.Promise, what string, how Failure, err error) {
 	now, r := time.Now(), c.follows(v)
+	if r != nil {
+		c.weigh(r, now)
+	}
 	switch {
 	case c.cfg.Timeline.During(from, now, workload.DaemonKill):
 	case how == Unserved && c.cfg.Timeline.During(from, now, workload.SlowDisk, workload.MachineSlow):

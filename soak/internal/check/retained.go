@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
@@ -48,6 +49,8 @@ type retained struct {
 	// looking says that a look is under way.
 	looking bool
 	over    bool
+	// surplus says whether it goes because of others of its owner; nil before that was looked at.
+	surplus atomic.Pointer[surplus]
 }
 
 func newRetained(v *history.Volume, cfg Config) *retained {

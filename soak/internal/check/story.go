@@ -73,7 +73,7 @@ func (r *retained) story(attachments bool) *story.Story {
 		events = append(events, story.Event{At: r.to, What: story.Retained})
 	}
 	if r.volume != nil {
-		decided := append(r.decisions(), r.attachments(attachments)...)
+		decided := slices.Concat(r.decisions(), r.attachments(attachments), r.ofOwner())
 		slices.SortStableFunc(decided, func(a, b story.Event) int { return a.At.Compare(b.At) })
 		events = append(events, decided...)
 	}

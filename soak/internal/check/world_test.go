@@ -172,11 +172,14 @@ func (w *world) try(err error) {
 	}
 }
 
-func (w *world) volume(n int) *history.Volume {
+func (w *world) volume(n int, changes ...func(*history.Volume)) *history.Volume {
 	pod, id := fmt.Sprintf("pod-%d", n), fmt.Sprintf("csi-%d", n)
 	v := &history.Volume{
 		ID: id, Namespace: "ci", PodName: "name-of-" + pod, Pod: pod, Name: "data",
 		Target: filepath.Join(w.kubelet, pod, "mount"), Data: filepath.Join(w.work, pod, id),
+	}
+	for _, change := range changes {
+		change(v)
 	}
 	w.checker.Expect(v)
 	return v

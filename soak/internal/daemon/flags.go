@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/katbox/katbox/soak/internal/workload"
@@ -30,6 +31,9 @@ func Flags(l testbed.Layout, d workload.Driver) []string {
 	}
 	if d.MaxLifespan > 0 {
 		flags = append(flags, "--max-lifespan", d.MaxLifespan.String())
+	}
+	if most := d.MaxPerOwner; most.Last > 0 {
+		flags = append(flags, "--max-per-owner", fmt.Sprintf("%d,%d", most.First, most.Last))
 	}
 	return flags
 }

@@ -89,6 +89,13 @@ const (
 	BuriesTwice      Bug = "leaves two tombstones"
 	BuriesExpired    Bug = "remembers that all expired"
 	BuriesOthers     Bug = "remembers volumes as those of another pod"
+	// Those of owners show with pods that have one, and a bound.
+	KeepsOneLess     Bug = "keeps one pod of an owner less than it should"
+	ForgetsFirst     Bug = "lets the first pod of an owner go"
+	CountsTogether   Bug = "counts an owner's successes and failures together"
+	KeepsAllOfOwners Bug = "keeps all of an owner"
+	TakesAnothers    Bug = "lets what another owner's pods left go instead"
+	BuriesUnowned    Bug = "remembers that what was too much of an owner expired"
 	// Those of the driver that Katbox carries on, with EntersMounts. It deletes after a lifespan what it
 	// has once put into a queue, whatever that is by then.
 	DeletesBusy   Bug = "deletes what it could not unmount"                      // a busy target, for longer than the lifespan
@@ -159,6 +166,8 @@ var breaks = map[Bug]history.Promise{
 	HurriesAttached: history.Attached, BuriesLookers: history.Attached, HoardsAttached: history.Attached,
 	BuriesNothing: history.Tombstones, BuriesTwice: history.Tombstones,
 	BuriesExpired: history.Tombstones, BuriesOthers: history.Tombstones,
+	KeepsOneLess: history.PerOwner, ForgetsFirst: history.PerOwner, CountsTogether: history.PerOwner,
+	KeepsAllOfOwners: history.PerOwner, TakesAnothers: history.PerOwner, BuriesUnowned: history.Tombstones,
 	DeletesBusy: history.Durable, DeletesAgain: history.PublishedData, DeletesFailed: history.Durable,
 	FollowsID: history.BadInput, TakesDot: history.PublishedData,
 	Crashes:   history.Lives,

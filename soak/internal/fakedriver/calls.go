@@ -117,6 +117,7 @@ func (r calls) Publish(_ context.Context, p volume.Publication) error {
 		}
 		known.published, known.target = true, target
 		r.disk.put(known)
+		r.uplink.Published(r.describe(known).Record)
 		return nil
 	}
 	next := record{id: id, pod: string(p.Pod), target: target, published: true, failed: known.failed, namespace: p.Namespace,
@@ -151,6 +152,7 @@ func (r calls) Publish(_ context.Context, p volume.Publication) error {
 	if lie {
 		return volume.ErrFailed
 	}
+	r.uplink.Published(r.describe(next).Record)
 	return nil
 }
 

@@ -51,8 +51,10 @@ type record struct {
 type disk struct {
 	mu      sync.Mutex
 	records map[string]record
-	// succeeded are the pods, by UID, that have.
-	succeeded map[string]bool
+	// ended says how pods have, by UID.
+	ended map[string]string
+	// owners are those of the pods of volumes, by the volume's ID.
+	owners map[string]volume.Owner
 	// gone are the tombstones, the oldest first.
 	gone []volume.Tombstone
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,11 +18,14 @@ import (
 	"github.com/katbox/katbox/internal/node/csi/inline"
 	"github.com/katbox/katbox/internal/node/metrics"
 	"github.com/katbox/katbox/internal/node/policy"
+	"github.com/katbox/katbox/internal/node/uplink"
+	"github.com/katbox/katbox/soak/internal/workload"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
 // Config is what a Driver works with. All fields are required, but AdminSocket,
-// Lifespan, MaxLifespan, MaxPinned, ReleaseGrace, Headroom, Outcomes, Outside, Seen, Quotas and Bug may be zero.
+// Lifespan, MaxLifespan, MaxPinned, ReleaseGrace, Headroom, MaxPerOwner, Gateway, CA, Token, Outcomes, Outside, Seen, Quotas
+// and Bug may be zero.
 type Config struct {
 	// Socket is the path on which it listens, Work its working directory and
 	// Kubelet that of the kubelet.
@@ -38,6 +42,10 @@ type Config struct {
 	MaxLifespan time.Duration
 	// MaxPinned is which share of the disk it lets pods attach; 0 is all of it.
 	MaxPinned float64
+	// MaxPerOwner is of how many pods of an owner it keeps the volumes. Gateway is where it asks who owns pods, and CA and Token are
+	// the files that it needs to connect there.
+	MaxPerOwner        workload.PerOwner
+	Gateway, CA, Token string
 	// Outcomes says that the kubelet tells on its socket how pods end.
 	Outcomes bool
 	// Outside is the only directory outside of Work that a bug may damage.
@@ -92,6 +100,8 @@ type run struct {
 	// stuck is held by a driver that lets all wait for one.
 	stuck  sync.RWMutex
 	people people
+	// uplink is the connection to the gateway; nil without one.
+	uplink *uplink.Uplink
 	// former are volumes that are gone, for a driver that lists them still.
 	former []former
 }
@@ -162,7 +172,14 @@ func (r *run) serve() error {
 		return fmt.Errorf("fake: %w", err)
 	}
 	r.server = inline.NewServer(edge).Server
-	return r.startPeople(counted)
+	if err := r.startPeople(counted); err != nil || r.cfg.Gateway == "" {
+		return err
+	}
+	r.uplink, err = uplink.Start(uplink.Config{
+		Gateway: r.cfg.Gateway, CAFile: r.cfg.CA, TokenFile: r.cfg.Token, Node: testbed.Node, Version: "fake", Volumes: volumes{r},
+		Handler: http.NotFoundHandler(), Metrics: counted,
+	})
+	return err
 }
 
 // Kill ends it as a crash would: calls are broken off.
@@ -189,6 +206,9 @@ func (d *Driver) end(server func(*grpc.Server)) error {
 	}
 	server(r.server)
 	r.cancel()
+	if r.uplink != nil {
+		_ = r.uplink.Stop(r.ctx) // what it cuts ends
+	}
 	r.stopPeople()
 	r.running.Lock()
 	defer r.running.Unlock()

@@ -9,21 +9,17 @@ import (
 
 // learn learns how pods end, if the kubelet says so.
 func (r *run) learn(ctx context.Context) {
-	kubelet.Endings(ctx, r.cfg.Kubelet, func(uid, phase string) {
-		if phase == "Succeeded" {
-			r.disk.succeed(uid)
-		}
-	})
+	kubelet.Endings(ctx, r.cfg.Kubelet, r.disk.end)
 }
 
-// succeed notes that a pod has succeeded.
-func (d *disk) succeed(pod string) {
+// end notes how a pod has ended.
+func (d *disk) end(pod, phase string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.succeeded == nil {
-		d.succeeded = map[string]bool{}
+	if d.ended == nil {
+		d.ended = map[string]string{}
 	}
-	d.succeeded[pod] = true
+	d.ended[pod] = phase
 }
 
 // first returns which of the retained volumes, which are in the order of their age, is to be evicted: those of
@@ -34,10 +30,7 @@ func (r *run) first(list []record, due int) record {
 	}
 	r.disk.mu.Lock()
 	defer r.disk.mu.Unlock()
-	succeeded := func(v record) bool { return r.disk.succeeded[v.pod] }
-	if r.cfg.Bug == EvictsFailures {
-		succeeded = func(v record) bool { return !r.disk.succeeded[v.pod] }
-	}
+	succeeded := func(v record) bool { return (r.disk.ended[v.pod] == "Succeeded") != (r.cfg.Bug == EvictsFailures) }
 	if i := slices.IndexFunc(list, succeeded); i >= 0 {
 		return list[i]
 	}

@@ -78,6 +78,7 @@ func (r *run) sweep(ctx context.Context) {
 				r.delete(v, reason)
 			}
 		}
+		r.thin()
 		if r.cfg.Bug != LosesFiles && r.cfg.Bug != MovesData {
 			continue
 		}

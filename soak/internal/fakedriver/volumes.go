@@ -23,8 +23,13 @@ type volumes struct{ *run }
 
 var _ handlers.Volumes = volumes{}
 
-// Awake is asked for by nothing.
-func (s volumes) Awake(context.Context) ([]volume.Description, error) { return nil, errNotAsked }
+// Awake describes the volumes that are published.
+func (s volumes) Awake(context.Context) (all []volume.Description, err error) {
+	for _, v := range s.disk.all(true) {
+		all = append(all, s.describe(v))
+	}
+	return all, nil
+}
 
 // Usage is asked for by nothing.
 func (s volumes) Usage(context.Context, volume.Record, func(context.Context) error) (volume.Size, error) {
@@ -85,7 +90,7 @@ func (r *run) describe(v record) volume.Description {
 	}
 	d := volume.Description{Deadline: until.Add(offset), Record: volume.Record{
 		ID: volume.ID(v.id), Pod: volume.PodUID(v.pod), Namespace: v.namespace, PodName: v.podName, Phase: volume.Retained,
-		Published: v.answered, Unpublished: v.unpublished.Add(offset),
+		Published: v.answered, Unpublished: v.unpublished.Add(offset), Owner: r.disk.ownerOf(v.id),
 	}}
 	if v.published && r.cfg.Bug != ListsPublished {
 		d.Record.Phase = volume.Published

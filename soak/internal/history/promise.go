@@ -27,6 +27,7 @@ const (
 	Attached      Promise = "an attached volume stays as it is" // 14. while a pod looks at it, and for a grace after that
 	Tombstones    Promise = "what goes leaves a tombstone"      // 14. one, which says why
 	MakesRoom     Promise = "what goes early makes room"        // 14. or the others stay
+	PerOwner      Promise = "the first and last of owners stay" // 14. and of each owner no others, where that is asked for
 )
 
 // What the run itself needs, beyond the design's promises.
@@ -41,6 +42,6 @@ const (
 var Promises = []Promise{
 	PublishedData, Durable, FailedPublish, AnyOrder, Independent, Contained,
 	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, Limits, KeepsFailed,
-	Attached, Tombstones, MakesRoom,
+	Attached, Tombstones, MakesRoom, PerOwner,
 	ReadOnly, Locals, Lives, Completed,
 }

@@ -36,6 +36,9 @@ type Volume struct {
 	Target string
 	Data   string
 
+	// Owner is the kind and the name of what made its pod; empty for nothing.
+	Owner string
+
 	ReadOnly bool
 	Content  workload.Content
 	// OnFailure says that it is to be kept only if its pod fails, Failed that it does.
@@ -64,6 +67,7 @@ type Volume struct {
 	endTold time.Time
 
 	attachment Attachment
+	owning     Owning
 }
 
 // event is a line of the story: a call, or something else that happened.

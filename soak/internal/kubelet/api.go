@@ -96,6 +96,17 @@ func (a *API) adopt(p *Pod) {
 	a.finish(p)
 }
 
+// Pod returns the pod on the node that was created with that UID, if there is one.
+func (a *API) Pod(uid string) (*Pod, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.IndexFunc(a.pods, func(p *Pod) bool { return p.Plan.UID == uid && p.Plan.Name != "" })
+	if i < 0 {
+		return nil, false
+	}
+	return a.pods[i], true
+}
+
 // remove takes a pod off the node.
 func (a *API) remove(p *Pod) {
 	a.mu.Lock()

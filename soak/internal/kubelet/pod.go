@@ -102,6 +102,7 @@ func (p *Pod) add(root string, plan workload.Volume) *Volume {
 		OnFailure: plan.OnFailure,
 		Lifespan:  plan.Lifespan,
 		Failed:    p.Plan.Failed,
+		Owner:     p.Plan.Owner.String(),
 		Content:   plan.Content,
 	}
 	p.Volumes = append(p.Volumes, v)

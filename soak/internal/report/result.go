@@ -118,6 +118,8 @@ type deadlines struct {
 	Expired int `json:"expired"`
 	Evicted int `json:"evicted"`
 	Removed int `json:"removed"`
+	// Repeated is how many went early because enough others of their owner stayed.
+	Repeated int `json:"repeated"`
 	// Attached is how many another pod attached before they went.
 	Attached  int `json:"attached"`
 	Following int `json:"following"`

@@ -44,8 +44,9 @@ type Kept struct {
 	// Following counts the volumes that are retained now, Seen those whose data
 	// was still there just before the deadline, Expired those whose data went in
 	// time after it, Evicted those whose data went before it under pressure.
-	// Removed those that a person removed, Attached those that another pod attached.
-	Following, Seen, Expired, Evicted, Removed, Attached int
+	// Removed those that a person removed, Repeated those that went because enough others of their owner stayed, Attached
+	// those that another pod attached.
+	Following, Seen, Expired, Evicted, Removed, Repeated, Attached int
 	// Lateness is how long after its deadline the data of each expired volume
 	// was seen to be gone. The report does not change it, so a slice that is
 	// still being appended to may be handed out.

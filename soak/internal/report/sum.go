@@ -103,7 +103,8 @@ func names(counts map[codes.Code]int) map[string]int {
 func sumDeadlines(k Kept, samples []sample) deadlines {
 	late := slices.Sorted(slices.Values(k.Lateness))
 	d := deadlines{
-		Seen: k.Seen, Expired: k.Expired, Evicted: k.Evicted, Removed: k.Removed, Attached: k.Attached, Following: k.Following,
+		Seen: k.Seen, Expired: k.Expired, Evicted: k.Evicted, Removed: k.Removed, Repeated: k.Repeated, Attached: k.Attached,
+		Following:     k.Following,
 		LateP50Millis: millis(quantile.Of(late, 0.5)), LateP99Millis: millis(quantile.Of(late, 0.99)),
 		LateMaxMillis: millis(quantile.Of(late, 1)), Late: byLateness(late),
 	}

@@ -84,6 +84,7 @@ func (x *Result) deadlineGroup() group {
 		number("expired in time", d.Expired),
 		number("evicted by pressure", d.Evicted),
 		number("removed by a person", d.Removed),
+		number("gone because of others of their owner", d.Repeated),
 		number("attached by another pod", d.Attached),
 		number("not due when the run ended", d.Following),
 		plain("gone after the deadline: p50", short(d.LateP50Millis)),

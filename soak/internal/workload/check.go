@@ -28,10 +28,12 @@ const (
 	mostReaders = 32
 	mostPool    = 10_000
 	mostInodes  = 100_000_000
-	largestDisk = 1 << 40
-	fastestRate = 1_000_000
-	longestRun  = Duration(1000 * time.Hour)
-	longestStep = Duration(100 * 365 * 24 * time.Hour)
+	// mostPerOwner is the daemon's.
+	mostPerOwner = 1000
+	largestDisk  = 1 << 40
+	fastestRate  = 1_000_000
+	longestRun   = Duration(1000 * time.Hour)
+	longestStep  = Duration(100 * 365 * 24 * time.Hour)
 )
 
 // smallestDisk is what each kind of disk needs at least: the tools that make
@@ -130,6 +132,7 @@ func (w Workload) checkPods(c *checker) {
 		"is %d, but drain needs all pods on the node at a time: it has to be at least pods, which is %d", w.Parallel, w.Pods)
 	c.share("deletedEarly", w.DeletedEarly)
 	c.share("again", w.Again)
+	c.share("owned", w.Owned)
 }
 
 func (w Workload) checkVolumes(c *checker) {
@@ -160,6 +163,10 @@ func (w Workload) checkDriver(c *checker) {
 		"is %v, but reading.released is %v, reading.attached %v and volumes.onFailure %v: say how long what is let go is kept",
 		w.Driver.ReleaseGrace, w.Reading.Released, w.Reading.Attached, w.Volumes.OnFailure)
 	within(c, "driver.maxPinned", w.Driver.MaxPinned, 0, 0.9)
+	most := w.Driver.MaxPerOwner
+	within(c, "driver.maxPerOwner.first", most.First, 0, mostPerOwner)
+	within(c, "driver.maxPerOwner.last", most.Last, 0, mostPerOwner)
+	c.that(most.First == 0 || most.Last > 0, "driver.maxPerOwner.last", "is 0: the newest pod of an owner has to stay")
 	within(c, "driver.maxLifespan", w.Driver.MaxLifespan, 0, Duration(time.Minute))
 	c.that(w.Volumes.Limits == 0 || w.Driver.MaxLifespan >= w.Driver.Lifespan && w.Driver.MaxLifespan > 0, "driver.maxLifespan",
 		"is %v, but volumes.limits is %v: it has to be at least driver.lifespan, which is %v", w.Driver.MaxLifespan, w.Volumes.Limits,

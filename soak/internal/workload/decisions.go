@@ -23,6 +23,19 @@ type Pod struct {
 	Bad []BadCall
 	// Failed says that it fails.
 	Failed bool
+	// Owner is what made it; the zero Owner for most.
+	Owner Owner
+}
+
+// Owner is what makes pods one after the other.
+type Owner struct{ Kind, Name string }
+
+// String is empty for the zero Owner.
+func (o Owner) String() string {
+	if o == (Owner{}) {
+		return ""
+	}
+	return o.Kind + " " + o.Name
 }
 
 // Volume is what one volume of a pod will go through.

@@ -9,7 +9,7 @@ import (
 // TestErrors has the text that a user sees for everything that is refused.
 func TestErrors(t *testing.T) {
 	const (
-		top = "pods, parallel, arrival, length, drain, deletedEarly, failed, again, volumes, contents, calls, " +
+		top = "pods, parallel, arrival, length, drain, deletedEarly, failed, again, owned, volumes, contents, calls, " +
 			"reading, driver, disk, faults, timeout"
 		faults = "daemon-kill, kubelet-restart, disk-full, no-inodes, slow-disk, clock-step, open-files, " +
 			"busy-target, foreign-mount, nested-mount, pod-removed, volume-removed, volume-symlink"
@@ -84,6 +84,10 @@ func TestErrors(t *testing.T) {
 		{"calls: {cancelled: -1}", "churn.yaml:1: calls.cancelled is -1, it has to lie between 0 and 1"},
 		{"calls: {reordered: 1.01}", "churn.yaml:1: calls.reordered is 1.01, it has to lie between 0 and 1"},
 		{"again: 2", "churn.yaml:1: again is 2, it has to lie between 0 and 1"},
+		{"owned: 2", "churn.yaml:1: owned is 2, it has to lie between 0 and 1"},
+		{"driver: {maxPerOwner: {first: -1}}", "churn.yaml:1: driver.maxPerOwner.first is -1, it has to lie between 0 and 1000"},
+		{"driver: {maxPerOwner: {last: 1001}}", "churn.yaml:1: driver.maxPerOwner.last is 1001, it has to lie between 0 and 1000"},
+		{"driver:\n  maxPerOwner: {first: 1}", "churn.yaml:2: driver.maxPerOwner.last is 0: the newest pod of an owner has to stay"},
 		{"reading: {readers: 33}", "churn.yaml:1: reading.readers is 33, it has to lie between 0 and 32"},
 		{"reading: {readers: 1, removed: 2}", "churn.yaml:1: reading.removed is 2, it has to lie between 0 and 1"},
 		{"reading: {removed: 0.1}",

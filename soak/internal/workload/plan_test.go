@@ -121,6 +121,7 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 		{"drain", func(w *Workload) { w.Drain = true }, func(p *Pod) { p.Length, p.Again = 0, 0 }},
 		{"deletedEarly", func(w *Workload) { w.DeletedEarly = 0.9 }, func(p *Pod) { p.DeletedEarly, p.Again = 0, 0 }},
 		{"again", func(w *Workload) { w.Again = 0.9 }, func(p *Pod) { p.Again = 0 }},
+		{"owned", func(w *Workload) { w.Owned = 0.9 }, func(p *Pod) { p.Owner, p.Again = Owner{}, 0 }},
 		{"volumes.readOnly", func(w *Workload) { w.Volumes.ReadOnly = 0.9 }, volumes(func(v *Volume) { v.ReadOnly = false })},
 		{"volumes.persistent", func(w *Workload) { w.Volumes.Persistent = 0.9 }, func(p *Pod) {
 			if i := len(p.Volumes) - 1; p.Volumes[i].Persistent {

@@ -29,6 +29,7 @@ func (p Plan) Pod(index int) Pod {
 	}
 	early, deletion := chance(r, p.workload.DeletedEarly), upTo(r, latestDeletion)
 	pod.Failed = chance(p.stream("failed", uint64(index)), p.workload.Failed)
+	pod.Owner = p.owner(pod)
 	inline := int(between(r, int64(p.workload.Volumes.Min), int64(p.workload.Volumes.Max)))
 	for i := range inline {
 		name := fmt.Sprintf("data-%d", i)
@@ -69,7 +70,7 @@ func (p Plan) namespace(purpose string, numbers ...uint64) string {
 }
 
 // again decides when a pod comes again: in the first quarter of the lifespan, so
-// that its volumes are still there. None does that is deleted early, that a fault
+// that its volumes are still there. None does that has an owner, that is deleted early, that a fault
 // befalls, or of whose volumes a person removes, pins or releases one, or another pod attaches one.
 func (p Plan) again(pod Pod) time.Duration {
 	r := p.stream("again", uint64(pod.Index))
@@ -77,7 +78,7 @@ func (p Plan) again(pod Pod) time.Duration {
 	unfit := func(v Volume) bool {
 		return v.Trouble != nil || v.RemovedAfter > 0 || v.PinnedAfter > 0 || v.ReleasedAfter > 0 || v.AttachedAfter > 0
 	}
-	if !again || p.workload.Drain || pod.DeletedEarly > 0 || slices.ContainsFunc(pod.Volumes, unfit) {
+	if !again || p.workload.Drain || pod.DeletedEarly > 0 || pod.Owner != (Owner{}) || slices.ContainsFunc(pod.Volumes, unfit) {
 		return 0
 	}
 	return after

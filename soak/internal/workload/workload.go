@@ -22,7 +22,10 @@ type Workload struct {
 	Failed float64 `yaml:"failed"`
 	// Again is the share of pods that are on the node once more, soon after they
 	// went, so that their retained volumes are published again. In a drain none is.
-	Again    float64  `yaml:"again"`
+	Again float64 `yaml:"again"`
+	// Owned is the share of pods that a Job, a CronJob, a ReplicaSet or a StatefulSet makes one after the other. A gateway
+	// then tells the driver whose pods are.
+	Owned    float64  `yaml:"owned"`
 	Volumes  Volumes  `yaml:"volumes"`
 	Contents Contents `yaml:"contents"`
 	Calls    Calls    `yaml:"calls"`
@@ -148,6 +151,14 @@ type Driver struct {
 	// MaxPinned is which share of the disk volumes may take that are pinned or attached; 0 is nearly all: what
 	// is pinned is a small part of what is retained, and that a small part of the disk.
 	MaxPinned float64 `yaml:"maxPinned,omitempty"`
+	// MaxPerOwner is of how many pods of an owner the volumes stay; without it, of all.
+	MaxPerOwner PerOwner `yaml:"maxPerOwner,omitempty"`
+}
+
+// PerOwner says of how many of the first and of the last pods of an owner the volumes stay.
+type PerOwner struct {
+	First int `yaml:"first"`
+	Last  int `yaml:"last"`
 }
 
 // Pinned is the share of the disk that volumes may take that are pinned or attached.

@@ -56,6 +56,7 @@ function tiles({ run }) {
 function deadlines({ run }) {
   const d = run.deadlines;
   const parts = [["expired in time", "blue", d.expired], ["evicted by pressure", "orange", d.evicted], ["removed by a person", "kubelet-restart", d.removed],
+    ["gone because of others of their owner", "no-inodes", d.repeated],
     ["not due when the run ended", "other", d.following]].filter(([, , n]) => n > 0);
   const all = parts.reduce((sum, [, , n]) => sum + n, 0);
   if (all === 0) return [];
