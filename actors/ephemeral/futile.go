@@ -17,6 +17,8 @@ type stopped struct {
 	// tries is how often they made none, again when the next volume goes.
 	tries int
 	again time.Time
+	// unproven: too few went to be certain. Only guaranteed volumes are kept for that.
+	unproven bool
 }
 
 // judged takes over whether deletions make room.
@@ -30,12 +32,26 @@ func (r *retention) judged(v lifespan.Verdict) {
 	}
 }
 
+// spare keeps the guaranteed volumes, which are all that is left, because what went early has made no room so far. That was too
+// little to be certain, so what is retained later may go.
+func (r *retention) spare() {
+	if r.stopped.tries == 0 {
+		r.keepOthers(r.making.Yield(), true)
+	}
+}
+
 // stopEarly lets nothing go early for a while.
 func (r *retention) stopEarly() {
 	came := r.making.GiveUp()
-	if r.stopped.tries > 0 && time.Now().Before(r.stopped.again) {
+	if r.stopped.tries > 0 && !r.stopped.unproven && time.Now().Before(r.stopped.again) {
 		return // it was on its way then
 	}
+	r.keepOthers(came, false)
+}
+
+// keepOthers notes, and says, that volumes stay because others made no room.
+func (r *retention) keepOthers(came lifespan.Yield, unproven bool) {
+	r.stopped.unproven = unproven
 	r.stopped.tries++
 	wait := futileBackoff.After(r.stopped.tries)
 	r.stopped.again = time.Now().Add(wait)
@@ -56,7 +72,7 @@ func (r *retention) goOn() {
 func (r *retention) yields(o *outlook) {
 	if r.stopped.tries > 0 {
 		o.trying = r.making.Early() > 0
-		o.futile = o.trying || o.now.Before(r.stopped.again)
+		o.futile = !r.stopped.unproven && (o.trying || o.now.Before(r.stopped.again))
 		if !o.futile && r.making.Enough() {
 			r.goOn() // whatever it was, it is over
 		}

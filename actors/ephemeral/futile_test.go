@@ -129,3 +129,35 @@ func TestAPinStaysWhereOthersMakeNoRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestAPinThatStaysHoldsNoOtherUp: as long as too few volumes have gone to be certain that this makes no room, one that is retained
+// later goes when room is needed, and does not wait for a minute.
+func TestAPinThatStaysHoldsNoOtherUp(t *testing.T) {
+	for _, volumes := range []int{1, 2} {
+		t.Run(fmt.Sprint(volumes), func(t *testing.T) {
+			var frees atomic.Bool
+			heldNode(t, volumes, func() uint64 {
+				if frees.Load() {
+					return 1 << 29 // there is no pressure any more
+				}
+				return 0
+			}, func(t *testing.T, h *testNode, _ *lines, gone func() int) {
+				h.publish()
+				h.writeMarker(testPod, testID)
+				h.disk.set(0, nil)
+				time.Sleep(35 * time.Second)
+				if n := gone(); n != volumes {
+					t.Errorf("%d volumes are gone, want %d", n, volumes)
+				}
+				h.wantValues("at first", metricstest.Values{`katbox_evictions_stopped`: 1})
+				frees.Store(true)
+				h.unpublish()
+				time.Sleep(5 * time.Second)
+				if n := gone(); n != volumes+1 || !h.hasMarker("pod", numbered(volumes)) {
+					t.Errorf("%d volumes are gone, want %d, without the pinned one", n, volumes+1)
+				}
+				h.wantValues("at the end", metricstest.Values{`katbox_evictions_stopped`: 0})
+			})
+		})
+	}
+}

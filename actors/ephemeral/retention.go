@@ -187,7 +187,7 @@ func (r *retention) deleteDue() {
 		case decision.measure, decision.spare && r.making.Early() > 0:
 			r.ask()
 		case decision.spare:
-			r.stopEarly()
+			r.spare()
 		}
 		r.setTimer(decision.at)
 		r.changed()

@@ -203,6 +203,9 @@ func (m *Making) GiveUp() Yield {
 	return y
 }
 
+// Yield returns what came of those that were not judged yet.
+func (m *Making) Yield() Yield { return m.yield }
+
 // Trust forgets the last verdict: what has caused it may be over.
 func (m *Making) Trust() { m.futile = false }
 
