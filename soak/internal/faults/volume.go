@@ -92,8 +92,11 @@ func Remove(v *history.Volume) error {
 }
 
 // Replace puts a symlink to the given directory where the data directory was.
-// It is no error if the driver has removed it first: then nothing is replaced.
+// It is no error if the driver has removed it first: then nothing is replaced, and nothing befalls the volume.
 func Replace(v *history.Volume, by string) error {
+	if _, err := os.Lstat(v.Data); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	v.Afflict(workload.VolumeSymlink, "the data directory is replaced by a symlink to "+by)
 	if err := remove(v); err != nil {
 		return err

@@ -126,9 +126,13 @@ func TestRemoveAndReplace(t *testing.T) {
 	}
 
 	v = unpublished(t)
-	try(t, os.RemoveAll(filepath.Dir(v.Data)))
-	if err := Replace(v, outside); err != nil || exists(v.Data) {
+	try(t, os.RemoveAll(v.Data)) // of another volume the pod's directory is still there
+	err := Replace(v, outside)
+	if _, there := os.Lstat(v.Data); err != nil || there == nil {
 		t.Errorf("%v: a volume that the driver has removed is there again", err)
+	}
+	if got := v.Troubles(); len(got) > 0 {
+		t.Errorf("troubles %+v, want none", got)
 	}
 }
 
