@@ -16,6 +16,7 @@ import (
 func TestEachBugIsFound(t *testing.T) {
 	for b, want := range map[bug]string{
 		"":                                  "",
+		full:                                "",
 		"forgets deletions":                 "that may only be: nothing",
 		"forgets growth":                    "should have between",
 		"forgets what is retained":          "that may only be: volume, held as",
