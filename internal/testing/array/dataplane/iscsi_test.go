@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -59,6 +60,34 @@ func TestArrayISCSI(t *testing.T) {
 	if again := s.scan(t, at.LUN); again != "" {
 		t.Errorf("a detached volume is there again, as %s", again)
 	}
+	s.logout(t)
+}
+
+// TestArraySnapshotIsDeleted: volumes are as they were. The snapshot has the same number as the volume.
+func TestArraySnapshotIsDeleted(t *testing.T) {
+	a := attachtest.NewArray(t)
+	node := attachtest.ThisNode(t)
+	v := a.Create(t, "disk", 1, true)
+	at := a.Attach(t, v, node, false)
+	s := login(t, a, node, at)
+	device := s.scan(t, at.LUN)
+	attachtest.Run(t, "mke2fs", "-q", "-F", "-t", "ext4", device)
+	dir := mountDisk(t, device)
+	w := attachtest.StartWriter(t, filepath.Join(dir, "file"))
+	w.More(t)
+	snapshot := a.Snapshot(t, "noon", v)
+	if strings.TrimPrefix(snapshot, "snap-") != strings.TrimPrefix(v.ID, "volume-") {
+		t.Fatalf("%s is a snapshot of %s", snapshot, v.ID)
+	}
+	if err := a.Client.DeleteSnapshot(t.Context(), snapshot); err != nil {
+		t.Error(err)
+	}
+	w.More(t)
+	w.End(t)
+	if err := unix.Unmount(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, device)
 	s.logout(t)
 }
 

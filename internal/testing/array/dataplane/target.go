@@ -29,11 +29,12 @@ func (k *Kernel) device(id string) string {
 	return filepath.Join(lio, "core", "iblock_0", k.plane()+"-"+id)
 }
 
-// lun returns where the group has a volume. Its number there is nothing that a client sees.
+// lun returns where the group has a volume. Its number there is nothing that a client sees. Only volumes have one: a
+// snapshot may have the same number.
 func (k *Kernel) lun(id string) (string, error) {
-	_, number, _ := strings.Cut(id, "-")
+	number, isVolume := strings.CutPrefix(id, "volume-")
 	n, err := strconv.ParseUint(number, 16, 32)
-	if err != nil {
+	if !isVolume || err != nil {
 		return "", fmt.Errorf("%q is no ID of a volume", id)
 	}
 	return filepath.Join(k.group(), "lun", fmt.Sprintf("lun_%d", n)), nil
@@ -119,8 +120,11 @@ func (k *Kernel) newDevice(id, loop string) error {
 	return nil
 }
 
-// removeDevice removes it, from all initiators too.
+// removeDevice removes it, from all initiators too. What is no block volume has none.
 func (k *Kernel) removeDevice(id string) error {
+	if _, err := os.Stat(k.device(id)); err != nil {
+		return gone(err)
+	}
 	lun, err := k.lun(id)
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var cas []byte
 	var urls strings.Builder
 	for n := range f.arrays {
-		r, err := f.start(n)
+		r, err := f.start(n, stderr)
 		if err != nil {
 			return err
 		}
@@ -111,8 +111,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // start starts the n-th array.
-func (f *flags) start(n int) (*fakevpsa.Running, error) {
+func (f *flags) start(n int, stderr io.Writer) (*fakevpsa.Running, error) {
 	o := fakevpsa.Options{
+		Behind:       func(err error) { fmt.Fprintf(stderr, "fakearray: array %d: %v\n", n+1, err) },
 		Path:         f.state,
 		NoRecycleBin: f.noRecycleBin,
 		Settings: fakevpsa.Settings{

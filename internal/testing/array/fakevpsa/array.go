@@ -26,6 +26,9 @@ type Options struct {
 	Now func() time.Time
 	// Plane has the data; nil is an array without any.
 	Plane dataplane.Plane
+	// Behind is called when the plane begins to lack what the state says; nil is no call. What clients find in their
+	// volumes from then on may be the plane's fault.
+	Behind func(error)
 }
 
 // Array is a fake array. Its methods may be called at the same time.
@@ -34,6 +37,8 @@ type Array struct {
 	now   func() time.Time
 	admin http.Handler
 	plane *follower
+	// isBehind is Options.Behind, once the array has started.
+	isBehind func(error)
 
 	mu      sync.Mutex
 	state   *state
@@ -68,7 +73,11 @@ func New(o Options) (*Array, error) {
 	if o.Plane != nil {
 		a.plane = &follower{plane: o.Plane}
 	}
-	return a, a.follow()
+	if err := a.follow(); err != nil {
+		return nil, err
+	}
+	a.isBehind = o.Behind
+	return a, nil
 }
 
 func newState(o Options) (*state, error) {

@@ -34,11 +34,17 @@ func (a *Array) follow() error {
 	if a.plane == nil {
 		return nil
 	}
+	before := a.plane.behind
 	err := a.plane.follow(a.state)
-	if a.plane.behind = err != nil; err != nil {
-		return fmt.Errorf("the data plane does not follow: %w", err)
+	a.plane.behind = err != nil
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("the data plane does not follow: %w", err)
+	if !before && a.isBehind != nil {
+		a.isBehind(err)
+	}
+	return err
 }
 
 // catchUp does what has failed. Who asked for it has the error. The caller holds the lock.

@@ -259,7 +259,8 @@ func TestPlaceIsFreedFirst(t *testing.T) {
 // plane does not start.
 func TestDataIsTriedAgain(t *testing.T) {
 	p := newPlane()
-	_, c := newArray(t, fakevpsa.Options{Plane: p})
+	var behind []error
+	_, c := newArray(t, fakevpsa.Options{Plane: p, Behind: func(err error) { behind = append(behind, err) }})
 	p.calls = nil
 	p.broken = errors.New("the disk is full")
 	answer := c.ask(10000, "POST", "/api/volumes.json", "name=a&capacity=1&pool=pool-00000001&block=YES")
@@ -267,12 +268,19 @@ func TestDataIsTriedAgain(t *testing.T) {
 		t.Errorf("the answer is %v", answer)
 	}
 	c.do("GET", "/api/volumes.json", "") // what is broken still does not prevent a look
+	if len(behind) != 1 || !errors.Is(behind[0], p.broken) {
+		t.Errorf("it said that the data plane is behind: %v", behind)
+	}
 	p.broken, p.calls = nil, nil
 	c.do("GET", "/api/volumes.json", "")
 	p.told(t, "the next request", `create volume-00000001 1 true ""`)
 	c.do("POST", "/api/volumes.json", "name=b&capacity=1&pool=pool-00000001&block=YES")
 	p.told(t, "the next change", `create volume-00000002 1 true ""`)
 	p.broken = errors.New("no kernel")
+	c.ask(10000, "POST", "/api/volumes.json", "name=c&capacity=1&pool=pool-00000001&block=YES")
+	if len(behind) != 2 {
+		t.Errorf("it said that the data plane is behind: %v", behind)
+	}
 	if _, err := fakevpsa.New(fakevpsa.Options{Plane: p}); err == nil {
 		t.Error("an array has started whose data plane is broken")
 	}
