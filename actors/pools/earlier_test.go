@@ -1,6 +1,8 @@
 package pools
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +45,45 @@ func TestVolumeThatMayBeOursIsNotForgotten(t *testing.T) {
 	w.must(w.mem.CommentVolume(w.ctx, id, ""))
 	w.until("the deletion goes on", func() bool { return w.volume("pvc-1") == nil })
 	w.nothingLeft()
+}
+
+// TestDetachOfAnEarlierRunMayStillCome: before that, the volume is not attached to the node again, where its pods would
+// lose it. The array does not answer at first.
+func TestDetachOfAnEarlierRunMayStillCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		w := newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return silentOnce{a, &silent} })
+		w.create("pvc-1", 1, true)
+		w.create("pvc-2", 1, true)
+		w.attach("pvc-1", "node1")
+		w.attach("pvc-2", "node1") // the node's server record stays for it
+		id, server := w.volume("pvc-1").Status.ID, w.on().servers[0].ID
+		w.stop()
+		w.must(w.api.Delete(w.ctx, w.attachment("pvc-1", "node1")))
+		silent.Store(true)
+		w.settle = 30 * time.Second
+		w.start()
+		time.AfterFunc(20*time.Second, func() { _ = w.mem.Detach(w.ctx, id, server) })
+		w.must(w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "node1") }))
+		w.attach("pvc-1", "node1")
+		time.Sleep(time.Minute)
+		if on := w.on(); len(on.attachments) != 2 {
+			t.Errorf("the array has the attachments %+v", on.attachments)
+		}
+	})
+}
+
+// silentOnce is an array that does not answer the next detach.
+type silentOnce struct {
+	array.Array
+	silent *atomic.Bool
+}
+
+func (a silentOnce) Detach(ctx context.Context, volumeID, serverID string) error {
+	if a.silent.Swap(false) {
+		return array.ErrUnreachable
+	}
+	return a.Array.Detach(ctx, volumeID, serverID)
 }
 
 // TestRequestsOfAnEarlierRunMayStillCome: an array may carry out what a controller has asked that has

@@ -27,10 +27,11 @@ func (t *task) detach(ctx context.Context, of, node string) error {
 	if err := t.keep(ctx, a); err != nil {
 		return err
 	}
+	begun := a.DeletionTimestamp != nil
 	if gone, err := t.startDeletion(ctx, a); gone || err != nil {
 		return err
 	}
-	return t.cutOff(ctx, a)
+	return t.cutOff(ctx, a, begun)
 }
 
 // detachUnknown detaches a volume from a node where there is no resource of that: the resources may be
@@ -46,9 +47,16 @@ func (t *task) detachUnknown(ctx context.Context, of, node string) error {
 	})
 }
 
-// cutOff detaches on the array, and lets the resource go.
-func (t *task) cutOff(ctx context.Context, a *v1alpha1.PoolAttachment) error {
-	if err := t.detachOnArray(ctx, a); err != nil {
+// cutOff detaches on the array, and lets the resource go. begun: the deletion of the resource is older than this
+// operation. Then an earlier run of the controller may have asked the array to detach, which may carry that out yet: the
+// resource stays until then, so that the volume is not attached to the node again and lost to its pods.
+func (t *task) cutOff(ctx context.Context, a *v1alpha1.PoolAttachment, begun bool) error {
+	err := t.detachOnArray(ctx, a)
+	if err == nil && begun && t.Early() {
+		err = rules.Errorf(volume.ErrUncertain, "volume %s is detached from node %s, and a request of an earlier run of the controller "+
+			"may still come to detach it", a.Spec.VolumeName, a.Spec.NodeName)
+	}
+	if err != nil {
 		t.unfinished = err
 		return err
 	}
@@ -147,7 +155,7 @@ func (t *task) finishAttachment(ctx context.Context) error {
 	t.Note(a)
 	switch {
 	case a.DeletionTimestamp != nil:
-		return t.cutOff(ctx, a)
+		return t.cutOff(ctx, a, true)
 	case rules.FindsDisk(a):
 		if err := t.judgeDisk(ctx, a); err != nil {
 			return err
