@@ -62,8 +62,8 @@ func (k kubernetes) list(ctx context.Context, resource string) ([]object, error)
 	return list.Items, err
 }
 
-// requestLimit bounds a request of the soak's own.
-const requestLimit = 30 * time.Second
+// requestLimit bounds a request of the soak's own: the array makes one change after the other, and the machine is a slow one.
+const requestLimit = startLimit
 
 // request sends JSON, and reads JSON into what is given.
 func request(ctx context.Context, method, url, body string, into any) error {
