@@ -24,6 +24,8 @@ import (
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/gatewaymetrics"
 	"github.com/katbox/katbox/internal/lib/logkeys"
+	"github.com/katbox/katbox/internal/link/hub"
+	"github.com/katbox/katbox/internal/link/satoken"
 )
 
 const (
@@ -67,6 +69,15 @@ const keysTypes = "application/json, application/jwk-set+json"
 // read reads a path that is no object's.
 func (c clients) read(ctx context.Context, path string) ([]byte, error) {
 	return c.core.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", keysTypes).DoRaw(ctx)
+}
+
+// readTokens reads the daemons' tokens for the hub, which knows no keys.
+type readTokens struct{ *satoken.Keys }
+
+// Read implements [hub.Tokens].
+func (t readTokens) Read(ctx context.Context, token string) (hub.Identity, error) {
+	claims, err := t.Keys.Read(ctx, token)
+	return hub.Identity(claims), err
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {

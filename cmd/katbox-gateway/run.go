@@ -258,7 +258,7 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	}
 	hubs := hub.Config{
 		Replicas: i.replicas,
-		Reviewer: hub.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience), Tokens: tokens,
+		Reviewer: hub.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience), Tokens: readTokens{tokens},
 		Expected: i.pods, Known: i.pods.Synced(), Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
 		Joined: func(node string) {
 			if i.outcomes != nil {

@@ -8,13 +8,12 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
-	"github.com/katbox/katbox/internal/link/satoken"
 )
 
-// Tokens reads tokens that the cluster has signed. [satoken.Keys] is one.
+// Tokens reads tokens that the cluster has signed.
 type Tokens interface {
-	// Read returns what a valid token says. An error is no refusal.
-	Read(ctx context.Context, token string) (satoken.Claims, error)
+	// Read returns what a valid token says; no field is empty. An error is no refusal.
+	Read(ctx context.Context, token string) (Identity, error)
 }
 
 // believed is how old what a token is compared with may be: the pods of the watch, and the UID of the ServiceAccount. A
@@ -53,26 +52,23 @@ func (r *Registry) read(ctx context.Context, token string) (who Identity, clear 
 		case <-waiting.Done():
 		}
 	}
-	c, err := r.Tokens.Read(ctx, token)
+	who, err := r.Tokens.Read(ctx, token)
 	if err != nil {
 		r.Log.V(1).Info("a token is reviewed", logkeys.Cause, err.Error())
 		return Identity{}, false
 	}
-	if c.Namespace != r.Namespace || c.ServiceAccount != r.ServiceAccount || !r.runs(c) {
-		r.Log.V(1).Info("a token is reviewed", logkeys.Pod, c.Pod, logkeys.PodUID, c.PodUID, logkeys.Node, c.Node,
+	if who.Namespace != r.Namespace || who.ServiceAccount != r.ServiceAccount || !r.runs(who) {
+		r.Log.V(1).Info("a token is reviewed", logkeys.Pod, who.Pod, logkeys.PodUID, who.PodUID, logkeys.Node, who.Node,
 			logkeys.Cause, "it is not that of a daemon's pod that the watch shows on this node, or the watch is old")
 		return Identity{}, false
 	}
-	return Identity{
-		Namespace: c.Namespace, ServiceAccount: c.ServiceAccount, ServiceAccountUID: c.ServiceAccountUID,
-		Pod: c.Pod, PodUID: c.PodUID, Node: c.Node,
-	}, true
+	return who, true
 }
 
 // runs reports whether the watch shows that the pod of a token runs on the token's node, and is not old.
-func (r *Registry) runs(c satoken.Claims) bool {
-	pod, known := r.Expected.Pod(c.PodUID)
-	return known && pod.Name == c.Pod && pod.UID == c.PodUID && pod.Node == c.Node && !pod.Ended && !pod.Leaving &&
+func (r *Registry) runs(who Identity) bool {
+	pod, known := r.Expected.Pod(who.PodUID)
+	return known && pod.Name == who.Pod && pod.UID == who.PodUID && pod.Node == who.Node && !pod.Ended && !pod.Leaving &&
 		time.Since(pod.Heard) < believed
 }
 

@@ -33,7 +33,7 @@ func (s signer) get(_ context.Context, path string) ([]byte, error) {
 }
 
 // token signs a token.
-func (s signer) token(t *testing.T, c satoken.Claims) string {
+func (s signer) token(t *testing.T, c Identity) string {
 	t.Helper()
 	with, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: s.key, KeyID: "k"}}, nil)
 	if err != nil {
@@ -55,6 +55,14 @@ func (s signer) token(t *testing.T, c satoken.Claims) string {
 	return token
 }
 
+// read reads tokens as the gateway does.
+type read struct{ *satoken.Keys }
+
+func (r read) Read(ctx context.Context, token string) (Identity, error) {
+	claims, err := r.Keys.Read(ctx, token)
+	return Identity(claims), err
+}
+
 // issuing is a cluster with daemons on n1 and n2 that signs their tokens, and a registry that reads them.
 type issuing struct {
 	*stage
@@ -68,9 +76,11 @@ func newIssuing(t *testing.T) *issuing {
 		t.Fatal(err)
 	}
 	s := &issuing{newStage(t), signer{key}, map[string]string{}}
-	if s.Tokens, err = satoken.New(satoken.Config{Get: s.signer.get, Audience: "katbox-gateway"}); err != nil {
+	keys, err := satoken.New(satoken.Config{Get: s.signer.get, Audience: "katbox-gateway"})
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.Tokens = read{keys}
 	s.cluster.heard = time.Now().Add(time.Hour)
 	for _, node := range []string{"n1", "n2"} {
 		s.cluster.add("katbox-"+node, "uid-"+node, node)
@@ -82,17 +92,17 @@ func newIssuing(t *testing.T) *issuing {
 	return s
 }
 
-func of(node string) satoken.Claims {
-	return satoken.Claims{
+func of(node string) Identity {
+	return Identity{
 		Namespace: "katbox", ServiceAccount: "katbox", ServiceAccountUID: "s1", Pod: "katbox-" + node, PodUID: "uid-" + node, Node: node,
 	}
 }
 
 // token signs a token of such claims.
-func (s *issuing) token(c satoken.Claims) string { return s.signer.token(s.t.(*testing.T), c) }
+func (s *issuing) token(c Identity) string { return s.signer.token(s.t.(*testing.T), c) }
 
 // but is of, with a change.
-func but(node string, change func(*satoken.Claims)) satoken.Claims {
+func but(node string, change func(*Identity)) Identity {
 	c := of(node)
 	change(&c)
 	return c
@@ -127,7 +137,7 @@ func (s *issuing) counted() (read, reviewed int) {
 func TestTokenRead(t *testing.T) {
 	const yes, unauthorized, forbidden = http.StatusSwitchingProtocols, http.StatusUnauthorized, http.StatusForbidden
 	for name, tc := range map[string]struct {
-		claims satoken.Claims
+		claims Identity
 		change func(*issuing)
 		want   int
 		read   bool
@@ -142,13 +152,13 @@ func TestTokenRead(t *testing.T) {
 		"of a pod that has ended":    {of("n1"), func(s *issuing) { s.pod(func(p *Pod) { p.Ended = true }) }, yes, false},
 		"of a pod on another node":   {of("n1"), func(s *issuing) { s.pod(func(p *Pod) { p.Node = "n3" }) }, forbidden, false},
 		"of an earlier pod":          {of("n1"), func(s *issuing) { s.pod(func(p *Pod) { p.Name = "katbox-y" }) }, forbidden, false},
-		"it names no node":           {but("n1", func(c *satoken.Claims) { c.Node = "" }), nil, unauthorized, false},
-		"of another ServiceAccount":  {but("n1", func(c *satoken.Claims) { c.ServiceAccount = "admin" }), nil, unauthorized, false},
-		"of another namespace":       {but("n1", func(c *satoken.Claims) { c.Namespace = "ci" }), nil, unauthorized, false},
-		"of an earlier account":      {but("n1", func(c *satoken.Claims) { c.ServiceAccountUID = "s0" }), nil, unauthorized, false},
-		"of an account without UID":  {but("n1", func(c *satoken.Claims) { c.ServiceAccountUID = "" }), nil, unauthorized, false},
-		"of another pod on the node": {but("n1", func(c *satoken.Claims) { c.PodUID = "uid-x" }), nil, unauthorized, false},
-		"of a pod of another name":   {but("n1", func(c *satoken.Claims) { c.Pod = "katbox-x" }), nil, unauthorized, false},
+		"it names no node":           {but("n1", func(c *Identity) { c.Node = "" }), nil, unauthorized, false},
+		"of another ServiceAccount":  {but("n1", func(c *Identity) { c.ServiceAccount = "admin" }), nil, unauthorized, false},
+		"of another namespace":       {but("n1", func(c *Identity) { c.Namespace = "ci" }), nil, unauthorized, false},
+		"of an earlier account":      {but("n1", func(c *Identity) { c.ServiceAccountUID = "s0" }), nil, unauthorized, false},
+		"of an account without UID":  {but("n1", func(c *Identity) { c.ServiceAccountUID = "" }), nil, unauthorized, false},
+		"of another pod on the node": {but("n1", func(c *Identity) { c.PodUID = "uid-x" }), nil, unauthorized, false},
+		"of a pod of another name":   {but("n1", func(c *Identity) { c.Pod = "katbox-x" }), nil, unauthorized, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newIssuing(t)
@@ -193,7 +203,7 @@ func TestAccountMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newIssuing(t)
 		defer s.Close()
-		later := s.token(but("n1", func(c *satoken.Claims) { c.ServiceAccountUID = "s2" }))
+		later := s.token(but("n1", func(c *Identity) { c.ServiceAccountUID = "s2" }))
 		now := s.cluster.tokens[s.tokens["n1"]]
 		now.ServiceAccountUID = "s2"
 		want := func(when, token string, code int) {
