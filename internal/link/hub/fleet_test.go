@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -95,11 +96,17 @@ func playFleet(of string) {
 	os.Exit(0)
 }
 
-// resident returns how much memory the process has.
+// resident returns how much memory the process has that is in use.
 func resident(b *testing.B) int64 {
 	b.Helper()
 	runtime.GC()
 	debug.FreeOSMemory()
+	return taken(b)
+}
+
+// taken returns how much memory the process has.
+func taken(b *testing.B) int64 {
+	b.Helper()
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		b.Skip(err)
@@ -112,21 +119,21 @@ func resident(b *testing.B) int64 {
 	return kib << 10
 }
 
-// BenchmarkFleet connects nodes of another process, 5,000 unless KATBOX_TEST_NODES says another
-// number, and asks all of them for 8 volumes, 256 at a time.
-func BenchmarkFleet(b *testing.B) {
-	n := 5000
+// benchFleet returns a registry to which so many nodes of another process have connected, unless KATBOX_TEST_NODES says another
+// number, and how much memory was in use before.
+func benchFleet(b *testing.B, n int) (s *stage, nodes int, before int64) {
+	b.Helper()
 	if text := os.Getenv("KATBOX_TEST_NODES"); text != "" {
 		n, _ = strconv.Atoi(text)
 	}
-	s := newStage(b)
+	s = newStage(b)
 	s.reviews = rate.NewLimiter(rate.Inf, 1)
 	for i := range n {
 		node := fmt.Sprintf("n%d", i)
 		s.cluster.add("katbox-"+node, "uid-"+node, node)
 	}
 	s.listen(func(h *http.Server) { h.ReadHeaderTimeout, h.ReadTimeout = time.Minute, time.Minute })
-	before := resident(b)
+	before = resident(b)
 	play := exec.Command(os.Args[0]) //nolint:gosec // it is this very program
 	play.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", fleetOf, s.server.Listener.Addr(), n))
 	play.Stderr = os.Stderr
@@ -141,10 +148,10 @@ func BenchmarkFleet(b *testing.B) {
 	if err := play.Start(); err != nil {
 		b.Fatal(err)
 	}
-	defer func() {
+	b.Cleanup(func() {
 		in.Close()
 		_ = play.Wait()
-	}()
+	})
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 	if _, err := fmt.Fprintf(in, "%s\n", ca); err != nil {
 		b.Fatal(err)
@@ -156,8 +163,46 @@ func BenchmarkFleet(b *testing.B) {
 	for s.Counts().Connected < n || len(s.With("team-07-batch")) < n || len(s.With("nobody")) > 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
-	b.Logf("%d nodes have connected in %v: %.1f KiB each, %d goroutines", n, time.Since(began).Round(time.Millisecond),
-		float64(resident(b)-before)/1024/float64(n), runtime.NumGoroutine())
+	b.Logf("%d nodes have connected in %v", n, time.Since(began).Round(time.Millisecond))
+	return s, n, before
+}
+
+// BenchmarkIdleConnections says what 2,000 connections take on which nothing runs but summaries, of which each sends two meanwhile.
+// KATBOX_TEST_HEAP names a file for a profile of the heap.
+func BenchmarkIdleConnections(b *testing.B) {
+	_, n, before := benchFleet(b, 2000)
+	each := func(bytes int64) float64 { return float64(bytes) / 1024 / float64(n) }
+	for b.Loop() {
+		time.Sleep(35 * time.Second)
+	}
+	lives := taken(b) - before
+	runtime.GC() // a stack shrinks by half in each
+	runtime.GC()
+	inUse := resident(b) - before
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b.ReportMetric(each(lives), "KiB/conn")
+	b.ReportMetric(each(inUse), "KiB-in-use/conn")
+	b.ReportMetric(each(int64(m.HeapAlloc)), "KiB-heap/conn")
+	b.ReportMetric(each(int64(m.StackInuse)), "KiB-stacks/conn")
+	b.ReportMetric(float64(runtime.NumGoroutine())/float64(n), "goroutines/conn")
+	if name := os.Getenv("KATBOX_TEST_HEAP"); name != "" {
+		f, err := os.Create(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		if err := pprof.WriteHeapProfile(f); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFleet connects nodes of another process, 5,000 unless KATBOX_TEST_NODES says another
+// number, and asks all of them for 8 volumes, 256 at a time.
+func BenchmarkFleet(b *testing.B) {
+	s, n, before := benchFleet(b, 5000)
+	b.Logf("%.1f KiB each, %d goroutines", float64(resident(b)-before)/1024/float64(n), runtime.NumGoroutine())
 	for b.Loop() {
 		var all sync.WaitGroup
 		slots := make(chan struct{}, 256)
@@ -174,7 +219,7 @@ func BenchmarkFleet(b *testing.B) {
 		all.Wait()
 	}
 	b.Logf("after the lists: %.1f KiB each", float64(resident(b)-before)/1024/float64(n))
-	began = time.Now()
+	began := time.Now()
 	s.With("team-07-batch")
 	with := time.Since(began)
 	began = time.Now()
