@@ -2,10 +2,12 @@ package ops
 
 import (
 	"container/list"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +20,12 @@ const (
 	// takes a few milliseconds: within them an address must send a thousand requests before an
 	// older one is broken off.
 	maxAsking = 1024
+	// maxKept bounds the connections of clients that are known.
+	maxKept = 64
 )
+
+// errTooMuch: a client that is not known sends too much.
+var errTooMuch = errors.New("the client has sent too much before it was known")
 
 // BoundedListener limits the open connections of an HTTP server: every pod of the cluster may connect. The
 // newest connection is always accepted and another one closed for it, so the kubelet's probe gets
@@ -28,21 +35,26 @@ const (
 // with the most connections loses its oldest one, so a pod that floods the port loses its own. The
 // addresses of one IPv6 network of 64 bits count as one: a client with one of them has all.
 //
-// It bounds connections from their first moment, below TLS. One that a handler hijacks counts no more.
+// It bounds connections from their first moment, below TLS. One that a handler hijacks counts no more. One that is given to [Keep]
+// is bounded apart.
 type BoundedListener struct {
 	net.Listener
 	// Dropped, where it is set, is called for each connection that is closed for another one. It must not block.
 	Dropped func()
+	// Most, where it is set, is how many bytes a client may send, those of TLS among them, before its connection is hijacked or kept.
+	// Beyond them nothing more can be read.
+	Most int64
 
 	mu     sync.Mutex
 	silent group // have sent nothing since their last answer
 	asking group // have sent a request, or a part of one
+	kept   group // are of clients that are known
 }
 
 // NewBoundedListener returns the connections that l accepts: at most silent ones that have sent nothing since
 // their last answer, and asking ones that have sent a request.
 func NewBoundedListener(l net.Listener, silent, asking int) *BoundedListener {
-	return &BoundedListener{Listener: l, silent: newGroup(silent), asking: newGroup(asking)}
+	return &BoundedListener{Listener: l, silent: newGroup(silent), asking: newGroup(asking), kept: newGroup(maxKept)}
 }
 
 // Accept waits for the next connection.
@@ -51,7 +63,8 @@ func (l *BoundedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: accepted, of: l, from: address(accepted)}
+	c := &connection{Conn: accepted, of: l, from: address(accepted), left: l.Most}
+	c.free.Store(l.Most == 0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.add(c)
@@ -84,18 +97,15 @@ func (l *BoundedListener) ask(c *connection) {
 // Changed is the hook of an HTTP server whose connections are from a [BoundedListener]: it calls it when a
 // request was read and when it was answered.
 func Changed(conn net.Conn, state http.ConnState) {
-	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = secure.NetConn()
-	}
-	c, ok := conn.(*connection)
-	if !ok {
+	c := bounded(conn)
+	if c == nil {
 		return
 	}
 	l := c.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.in == nil {
-		return // it was dropped
+	if c.in == nil || c.in == &l.kept {
+		return // it was dropped, or does not belong to the crowd
 	}
 	switch state {
 	case http.StateActive:
@@ -105,6 +115,40 @@ func Changed(conn net.Conn, state http.ConnState) {
 		l.add(c)
 	case http.StateHijacked:
 		c.in.remove(c)
+		c.free.Store(true)
+	}
+}
+
+// Keep takes a connection out of the crowd: its client has proven who it is, and no other client may cost it its connection. Of those
+// that are kept an old one is closed when there are more than 64.
+func Keep(conn net.Conn) {
+	c := bounded(conn)
+	if c == nil {
+		return
+	}
+	l := c.of
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.in == nil || c.in == &l.kept {
+		return
+	}
+	c.in.remove(c)
+	l.kept.add(c)
+	c.free.Store(true)
+	if l.kept.tooMany() {
+		l.kept.victim().drop()
+	}
+}
+
+// bounded returns the connection below TLS and whatever else, if a [BoundedListener] has accepted it.
+func bounded(conn net.Conn) *connection {
+	for {
+		above, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			c, _ := conn.(*connection)
+			return c
+		}
+		conn = above.NetConn()
 	}
 }
 
@@ -116,6 +160,22 @@ type connection struct {
 	// in is its group, nil when it is closed; place is its place there.
 	in    *group
 	place *list.Element
+	// left is how much it may still send until it is free. Who reads uses it.
+	left int64
+	free atomic.Bool
+}
+
+// Read reads what the client has sent.
+func (c *connection) Read(p []byte) (int, error) {
+	if c.free.Load() {
+		return c.Conn.Read(p)
+	}
+	if c.left <= 0 {
+		return 0, errTooMuch
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
 }
 
 // Close ends the connection.

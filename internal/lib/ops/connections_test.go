@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -74,6 +75,73 @@ func TestConnectionsThatEndMakeRoom(t *testing.T) {
 	}
 	if err := accepted[2].Close(); err != nil || l.count() != 0 {
 		t.Errorf("closed with %v, and %d are open; want none", err, l.count())
+	}
+}
+
+// pipes are accepted one after the other.
+type pipes struct {
+	net.Listener
+	all []net.Conn
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	next := p.all[0]
+	p.all = p.all[1:]
+	return next, nil
+}
+
+// TestUnknownSendsTooMuch: of a client that is not known no more than Most is read; of one that is kept, all.
+func TestUnknownSendsTooMuch(t *testing.T) {
+	const text = "0123456789abcdef"
+	for _, keep := range []bool{false, true} {
+		here, there := net.Pipe()
+		l := NewBoundedListener(&pipes{all: []net.Conn{here}}, 1, 1)
+		l.Most = 10
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keep {
+			Keep(c)
+		}
+		go func() {
+			_, _ = io.WriteString(there, text)
+			there.Close()
+		}()
+		got, err := io.ReadAll(c)
+		if keep && (string(got) != text || err != nil) || !keep && (string(got) != text[:l.Most] || !errors.Is(err, errTooMuch)) {
+			t.Errorf("kept %v: read %q, %v", keep, got, err)
+		}
+		c.Close()
+	}
+}
+
+// TestKept: connections that are kept do not count, and are bounded.
+func TestKept(t *testing.T) {
+	var all []net.Conn
+	for range maxKept + 2 {
+		here, there := net.Pipe()
+		defer there.Close()
+		all = append(all, here)
+	}
+	oldest := all[0]
+	l := NewBoundedListener(&pipes{all: all}, 1, 1)
+	for range maxKept + 1 {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		Keep(c)
+		Changed(c, http.StateActive)
+		Changed(c, http.StateIdle)
+	}
+	if last, err := l.Accept(); err != nil || l.count() != 1 || l.kept.byAge.Len() != maxKept {
+		t.Errorf("%v; %d in the crowd, %d kept", err, l.count(), l.kept.byAge.Len())
+	} else if last.Close(); l.count() != 0 {
+		t.Error("a connection that was closed counts")
+	}
+	if _, err := oldest.Read(make([]byte, 1)); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the oldest is open: %v", err)
 	}
 }
 

@@ -29,8 +29,10 @@ const (
 	connectLimit = 10 * time.Second
 	// mostRelayed is how many requests another replica may send at once over a connection: those of 16 lists, and some streams.
 	mostRelayed = 4096 + 256
-	// mostRequest bounds the header of a request to connect. A token has some 1,000 bytes.
+	// mostRequest bounds the header of a request to connect. A token has some 1,000 bytes. With the handshake before it a client that is
+	// neither a node nor a replica yet sends no more than mostUnknown.
 	mostRequest = 16 << 10
+	mostUnknown = mostRequest + 8<<10
 )
 
 // Server returns a server for the port that nodes connect to. Its ServeTLS needs no files if the
@@ -49,8 +51,9 @@ func (r *Registry) Server(config *tls.Config) *http.Server {
 		config.NextProtos = []string{"h2", "http/1.1"} // for net/http alone, which looks here whether to have HTTP/2
 	}
 	s := &http.Server{
-		Handler: r, TLSConfig: config, Protocols: protocols, ConnState: ops.Changed, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostRelayed},
-		ReadHeaderTimeout: connectLimit, ReadTimeout: connectLimit, IdleTimeout: connectLimit, MaxHeaderBytes: mostRequest,
+		Handler: r, TLSConfig: config, Protocols: protocols, ConnState: changed, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostRelayed},
+		// A replica passes on headers of mostSent; those of nodes are bounded before, by mostUnknown and mostRequest.
+		ReadHeaderTimeout: connectLimit, ReadTimeout: connectLimit, IdleTimeout: connectLimit, MaxHeaderBytes: mostHeader,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(r.Log.V(1)), slog.LevelInfo),
 	}
 	return s
@@ -72,10 +75,25 @@ func (r *Registry) tellApart(nodes *tls.Config) func(*tls.ClientHelloInfo) (*tls
 	}
 }
 
+// changed lets a connection of another replica leave the crowd of those that may be anybody's. Where HTTP/2 begins, the handshake is
+// over: the client has the key of the certificate that Verify has seen.
+func changed(conn net.Conn, state http.ConnState) {
+	if secure, ok := conn.(*tls.Conn); ok && state == http.StateActive && isReplica(secure.ConnectionState()) {
+		ops.Keep(conn)
+	}
+	ops.Changed(conn, state)
+}
+
+// isReplica reports whether a client is another replica. The version that a request names says nothing.
+func isReplica(state tls.ConnectionState) bool {
+	return state.NegotiatedProtocol == "h2" && len(state.PeerCertificates) > 0
+}
+
 // Bounded bounds the connections of [Registry.Server] that have not been upgraded. Each address has a share: one that
 // makes many loses its own, and no other one's.
 func (r *Registry) Bounded(l net.Listener) net.Listener {
 	crowd := ops.NewBoundedListener(l, r.limits.silent, r.limits.asking)
+	crowd.Most = mostUnknown
 	crowd.Dropped = func() { r.Metrics.ConnectionAsked(Busy) }
 	return crowd
 }
@@ -105,13 +123,13 @@ func later(outcome, format string, values ...any) *refusal {
 var reasons = map[int]api.Reason{
 	http.StatusBadRequest: api.BadRequest, http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden",
 	http.StatusNotFound: api.NotFound, http.StatusMethodNotAllowed: api.MethodNotAllowed,
-	http.StatusUpgradeRequired: api.BadRequest, http.StatusServiceUnavailable: api.ServiceUnavailable,
+	http.StatusUpgradeRequired: api.BadRequest, http.StatusRequestHeaderFieldsTooLarge: api.BadRequest,
+	http.StatusServiceUnavailable: api.ServiceUnavailable,
 }
 
 // ServeHTTP takes the connection of a node.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	// The version that a request names says nothing.
-	if state := request.TLS; r.Replicas != nil && state != nil && state.NegotiatedProtocol == "h2" && len(state.PeerCertificates) > 0 {
+	if r.Replicas != nil && request.TLS != nil && isReplica(*request.TLS) {
 		r.Replicas.ServeHTTP(w, request) // Verify has seen its certificate
 		return
 	}
@@ -186,6 +204,8 @@ func readRequest(request *http.Request) (token string, no *refusal) {
 	switch {
 	case request.TLS == nil:
 		return "", refuse(http.StatusForbidden, "nodes connect with TLS only")
+	case headerSize(request) > mostRequest:
+		return "", refuse(http.StatusRequestHeaderFieldsTooLarge, "a request to connect has %d bytes at most", mostRequest)
 	case request.URL.Path != api.ConnectPath:
 		return "", refuse(http.StatusNotFound, "nodes connect to %s, and nothing else is served here", api.ConnectPath)
 	case request.Method != http.MethodGet:

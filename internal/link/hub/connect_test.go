@@ -244,7 +244,7 @@ func TestEarlyBytes(t *testing.T) {
 // TestSlowClients: who does not finish what it begins is cut off, in the handshake and in the request.
 func TestSlowClients(t *testing.T) {
 	s := newStage(t)
-	if d := s.Server(&tls.Config{}); d.ReadHeaderTimeout <= 0 || d.ReadTimeout <= 0 || d.IdleTimeout <= 0 || d.MaxHeaderBytes > 32<<10 {
+	if d := s.Server(&tls.Config{}); d.ReadHeaderTimeout <= 0 || d.ReadTimeout <= 0 || d.IdleTimeout <= 0 || d.MaxHeaderBytes > mostHeader {
 		t.Errorf("the server has no limits: %+v", d)
 	}
 	s.listen(func(h *http.Server) { h.ReadHeaderTimeout, h.ReadTimeout = 50*time.Millisecond, 50*time.Millisecond })

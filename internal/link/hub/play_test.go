@@ -152,6 +152,8 @@ type stage struct {
 	cluster *cluster
 	server  *httptest.Server
 	tls     *tls.Config
+	// certificates are the server's; none is one of httptest.
+	certificates []tls.Certificate
 }
 
 // newStage returns a registry that does not listen.
@@ -171,7 +173,7 @@ func newStage(t testing.TB) *stage {
 // listen lets the registry listen with TLS. change may change the server before.
 func (s *stage) listen(change func(*http.Server)) *stage {
 	s.server = httptest.NewUnstartedServer(nil)
-	s.server.Config = s.Server(&tls.Config{})
+	s.server.Config = s.Server(&tls.Config{Certificates: s.certificates})
 	if change != nil {
 		change(s.server.Config)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,29 @@ func TestOnlyReplicasMayAsk(t *testing.T) {
 	defer answer.Body.Close()
 	if answer.Header.Get("Katbox-Relayed") != "" {
 		t.Errorf("it is answered as a replica is: %v", answer.Header)
+	}
+}
+
+// TestLongURL: a request is not too long for another replica that is not for a node.
+func TestLongURL(t *testing.T) {
+	s := newScene(t, 2, "n1")
+	s.connect("n1", func(http.ResponseWriter, *http.Request) {}, s.replicas[0])
+	s.replicas[1].Look(t.Context(), "ci")
+	for i, r := range s.replicas {
+		conn, ok := r.Get("n1")
+		if !ok {
+			t.Fatalf("replica %d has no way to n1", i)
+		}
+		for size, ok := range map[int]bool{15 << 10: true, 17 << 10: true, 40 << 10: true, 47 << 10: true, 49 << 10: false} {
+			query := url.Values{"exclude": {strings.Repeat("x", size)}}
+			answer, err := conn.Client().Send(t.Context(), http.MethodGet, api.BytesPath("csi-1"), query, nil)
+			if err == nil {
+				answer.Body.Close()
+			}
+			if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "too long") {
+				t.Errorf("replica %d, %d bytes: %v", i, size, err)
+			}
+		}
 	}
 }
 
