@@ -94,3 +94,48 @@ func TestOtherConnection(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamsPassedOn: one reader gets a part of the streams that a replica passes on, by whichever replicas.
+func TestStreamsPassedOn(t *testing.T) {
+	const most = 64
+	nodes := []string{"n1", "n2", "n3"}
+	s := newScene(t, 2, nodes...)
+	for _, n := range nodes {
+		s.connect(n, func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, s.replicas[0])
+	}
+	s.replicas[1].Look(t.Context(), "ci")
+	open := func(user string, i int) (end func(), err error) {
+		conn, ok := s.replicas[1].Get(nodes[i%len(nodes)])
+		if !ok {
+			t.Fatal("the other replica has no way to a node")
+		}
+		answer, err := conn.Client().OnBehalf(user, "").Send(t.Context(), http.MethodGet, api.BytesPath("csi-1"), nil, nil)
+		if err != nil {
+			return func() {}, err
+		}
+		end = func() { answer.Body.Close() }
+		t.Cleanup(end)
+		return end, nil
+	}
+	var last func()
+	for i := range most {
+		var err error
+		if last, err = open("alice", i); err != nil {
+			t.Fatalf("stream %d: %v", i, err)
+		}
+	}
+	if _, err := open("alice", 0); err == nil || !strings.Contains(err.Error(), "streams") {
+		t.Errorf("one more: %v", err)
+	}
+	if _, err := open("bob", 0); err != nil {
+		t.Errorf("another reader: %v", err)
+	}
+	last()
+	s.eventually("a stream that has ended leaves its place", func() bool {
+		_, err := open("alice", 0)
+		return err == nil
+	})
+}

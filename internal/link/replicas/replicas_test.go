@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +86,8 @@ type scene struct {
 	cert     tls.Certificate
 	cluster  cluster
 	replicas []*replica
+	// withdrawn: no CA is trusted any more.
+	withdrawn atomic.Bool
 }
 
 // replica is one of a gateway.
@@ -136,7 +139,9 @@ func newScene(t *testing.T, count int, nodes ...string) *scene {
 
 func (s *scene) roots() *x509.CertPool {
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(s.ca.PEM)
+	if !s.withdrawn.Load() {
+		pool.AppendCertsFromPEM(s.ca.PEM)
+	}
 	return pool
 }
 
