@@ -96,7 +96,7 @@ func (r *Registry) Bounded(l net.Listener) net.Listener {
 	crowd := ops.NewBoundedListener(l, r.limits.silent, r.limits.asking)
 	crowd.Most = mostUnknown
 	crowd.Dropped = func() { r.Metrics.ConnectionAsked(Busy) }
-	return crowd
+	return records{crowd}
 }
 
 // refusal is why a node may not connect. outcome is for the metric.

@@ -176,14 +176,19 @@ func BenchmarkIdleConnections(b *testing.B) {
 		time.Sleep(35 * time.Second)
 	}
 	lives := taken(b) - before
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b.Logf("as it lives: %.1f KiB of heap, of which %.1f are free, and %.1f of stacks", each(int64(m.HeapInuse)),
+		each(int64(m.HeapInuse-m.HeapAlloc)), each(int64(m.StackInuse)))
 	runtime.GC() // a stack shrinks by half in each
 	runtime.GC()
 	inUse := resident(b) - before
-	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(each(lives), "KiB/conn")
 	b.ReportMetric(each(inUse), "KiB-in-use/conn")
 	b.ReportMetric(each(int64(m.HeapAlloc)), "KiB-heap/conn")
+	b.ReportMetric(each(int64(m.HeapInuse-m.HeapAlloc)), "KiB-free/conn")
+	b.ReportMetric(each(int64(m.MSpanInuse+m.GCSys+m.OtherSys+m.BuckHashSys)), "KiB-runtime/conn")
 	b.ReportMetric(each(int64(m.StackInuse)), "KiB-stacks/conn")
 	b.ReportMetric(float64(runtime.NumGoroutine())/float64(n), "goroutines/conn")
 	if name := os.Getenv("KATBOX_TEST_HEAP"); name != "" {

@@ -41,7 +41,10 @@ func (c *connection) hear() error {
 		if err != nil {
 			return err
 		}
-		if err := c.take(line); err != nil {
+		// What decodes a line needs more stack than what waits for one, and a stack that has grown stays so for a while.
+		taken := make(chan error)
+		go func() { taken <- c.take(line) }()
+		if err := <-taken; err != nil {
 			return err
 		}
 		c.alive()

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -256,8 +257,10 @@ func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				if !ok {
 					return
 				}
-				_, _ = io.WriteString(w, line)
-				_ = http.NewResponseController(w).Flush()
+				for piece := range slices.Chunk([]byte(line), 1000) { // as uplink does it
+					_, _ = w.Write(piece)
+					_ = http.NewResponseController(w).Flush()
+				}
 			}
 		}
 	case api.OwnersPath:
