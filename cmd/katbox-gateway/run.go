@@ -281,6 +281,7 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	i.onStop(func(context.Context) error { i.registry.Close(); return nil })
 	go i.pods.Run(ctx, i.registry.PodGone)
 	i.counted.CountNodes(i.countNodes, i.countHere)
+	go scaleGC(ctx, func() int { return i.registry.Counts().Connected })
 	i.ready.need(func() error {
 		select {
 		case <-i.pods.Synced():
