@@ -39,7 +39,8 @@ var programs = []wall{
 	{"./katbox-controller", "actors/pools", []string{
 		"cmd/katbox-controller", "actors", "messages", "internal/model", "internal/lib", "internal/link", "internal/controller",
 	}, []string{
-		"actors/ephemeral", "actors/local", "actors/arrays", "actors/persistent", "messages/local", "internal/lib/kubelet", "internal/link/satoken",
+		"actors/ephemeral", "actors/local", "actors/arrays", "actors/persistent", "messages/local", "internal/lib/kubelet",
+		"internal/link/satoken",
 	}, []string{"github.com/go-jose/go-jose"}},
 	// The plugin is downloaded by each user. It has no typed clients, and nothing of the daemon and the gateway but words.
 	// (protobuf comes with the library that reads durations, 0.4 MB.)

@@ -51,7 +51,9 @@ func TestOnlyReplicasMayAsk(t *testing.T) {
 		text, err := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(text), err
 	}
-	for name, cert := range map[string]*tls.Certificate{"none": nil, "of another CA": &foreign, "of another name": &other, "of another key": &another} {
+	for name, cert := range map[string]*tls.Certificate{
+		"none": nil, "of another CA": &foreign, "of another name": &other, "of another key": &another,
+	} {
 		for _, path := range []string{"/v1/replica/nodes?namespace=ci", "/v1/volumes", "/v1/connect", "/"} {
 			if code, text, err := ask(cert, http.MethodGet, path); err == nil {
 				t.Errorf("%s with a certificate, %s, is answered: %d %s", path, name, code, text)
