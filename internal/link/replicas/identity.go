@@ -66,7 +66,7 @@ func (i *identity) current() (*own, error) {
 	for _, der := range read.Certificate {
 		c, err := x509.ParseCertificate(der)
 		if err != nil {
-			return nil, fmt.Errorf("the gateway's certificate: %w", err)
+			return nil, fmt.Errorf("the gateway's certificate cannot be read: %w", err)
 		}
 		o.chain = append(o.chain, c)
 	}
