@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -37,7 +38,7 @@ func TestRecordByRecord(t *testing.T) {
 				got = append(got, room[:n]...)
 			}
 		}
-		if _, err := c.Read(room); err != io.EOF || !bytes.Equal(got, all) {
+		if _, err := c.Read(room); !errors.Is(err, io.EOF) || !bytes.Equal(got, all) {
 			t.Errorf("%s: %v after %q", name, err, got)
 		}
 	}
