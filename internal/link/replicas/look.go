@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
@@ -44,9 +45,11 @@ type tenant struct {
 
 type nodeAnswer struct {
 	Node string `json:"n"`
-	// Held are pairs: the place of a tenant, and how many volumes the node has of it.
-	Held []int  `json:"h,omitempty"`
-	Skip string `json:"s,omitempty"`
+	// Held are pairs: the place of a tenant, and how many volumes the node has of it. Newest is when the newest of these was retained,
+	// for each pair, in nanoseconds since 1970; an older replica does not say it.
+	Held   []int   `json:"h,omitempty"`
+	Newest []int64 `json:"w,omitempty"`
+	Skip   string  `json:"s,omitempty"`
 }
 
 // nodes answers another replica.
@@ -78,6 +81,9 @@ func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 				places[t], answer.Tenants = place, append(answer.Tenants, t)
 			}
 			n.Held = append(n.Held, place, h.Volumes)
+			if namespace != hub.AnyNamespace {
+				n.Newest = append(n.Newest, nanoseconds(h.Newest))
+			}
 		}
 		answer.Nodes = append(answer.Nodes, n)
 	}
@@ -85,10 +91,21 @@ func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // the other replica has left
 }
 
+// nanoseconds returns a time as nanoseconds since 1970; 0 if it is not known.
+func nanoseconds(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixNano()
+}
+
 // holdings returns what a node holds.
 func (a *nodesAnswer) holdings(n nodeAnswer) ([]api.Holding, error) {
 	if len(n.Held)%2 != 0 {
 		return nil, errors.New("a node holds half a pair")
+	}
+	if len(n.Newest) != 0 && len(n.Newest) != len(n.Held)/2 {
+		return nil, errors.New("a node does not say of each pair when its newest volume was retained")
 	}
 	holdings := make([]api.Holding, 0, len(n.Held)/2)
 	for i := 0; i < len(n.Held); i += 2 {
@@ -97,7 +114,11 @@ func (a *nodesAnswer) holdings(n nodeAnswer) ([]api.Holding, error) {
 			return nil, fmt.Errorf("there is no tenant %d", place)
 		}
 		t := a.Tenants[place]
-		holdings = append(holdings, api.Holding{Namespace: t.Namespace, NamespaceUID: t.UID, Verdict: t.Verdict, Volumes: n.Held[i+1]})
+		h := api.Holding{Namespace: t.Namespace, NamespaceUID: t.UID, Verdict: t.Verdict, Volumes: n.Held[i+1]}
+		if len(n.Newest) > 0 {
+			h.Newest = time.Unix(0, n.Newest[i/2])
+		}
+		holdings = append(holdings, h)
 	}
 	return holdings, nil
 }

@@ -174,12 +174,15 @@ func (s *scene) newReplica(find func(context.Context) ([]netip.AddrPort, error))
 	return r
 }
 
+// retained is when the newest volume of each node was.
+var retained = time.Date(2026, 11, 30, 12, 0, 0, 123456789, time.UTC)
+
 // volumes of a node: two that are retained in ci.
 type volumes struct{}
 
 func (volumes) Awake(context.Context) ([]volume.Description, error) { return nil, nil }
 func (volumes) Holdings(context.Context) ([]volume.Holding, error) {
-	return []volume.Holding{{Namespace: "ci", NamespaceUID: "u", Verdict: volume.Confirmed, Volumes: 2}}, nil
+	return []volume.Holding{{Namespace: "ci", NamespaceUID: "u", Verdict: volume.Confirmed, Volumes: 2, Newest: retained}}, nil
 }
 func (volumes) Own(context.Context, volume.ID, volume.PodUID, volume.Owner) error {
 	return volume.ErrNotFound
@@ -270,7 +273,8 @@ func TestEachReplicaHasAll(t *testing.T) {
 			t.Errorf("replica %d lists %v of %d, want %v", i, got, f.Count, want)
 		}
 		for _, h := range f.Held {
-			if len(h.Holdings) != 1 || h.Holdings[0].Volumes != 2 || h.Holdings[0].NamespaceUID != "u" || h.Holdings[0].Verdict != "Confirmed" {
+			if len(h.Holdings) != 1 || h.Holdings[0].Volumes != 2 || h.Holdings[0].NamespaceUID != "u" || h.Holdings[0].Verdict != "Confirmed" ||
+				!h.Holdings[0].Newest.Equal(retained) {
 				t.Errorf("replica %d: %s holds %+v", i, h.Conn.Node(), h.Holdings)
 			}
 		}
