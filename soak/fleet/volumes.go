@@ -23,7 +23,8 @@ type volumes struct {
 	held    []volume.Holding
 }
 
-// makeUp makes the volumes of a node up, the same in each run but for the time.
+// makeUp makes the volumes of a node up, the same in each run but for the time. The first nodes have the newest, so that a list asks
+// those that are silent for a while.
 func makeUp(node int, p part) *volumes {
 	random := rand.New(rand.NewPCG(uint64(node), 15)) //nolint:gosec // it protects nothing
 	namespaces := slices.Sorted(maps.Keys(p.Namespaces))
@@ -32,7 +33,10 @@ func makeUp(node int, p part) *volumes {
 	held := map[string]*volume.Holding{}
 	for i := range p.Volumes {
 		namespace := namespaces[i%len(namespaces)]
-		retained := now.Add(-time.Duration(random.Int64N(int64(12 * time.Hour))))
+		retained := now.Add(-10*time.Minute - time.Duration(random.Int64N(int64(11*time.Hour))))
+		if i == 0 {
+			retained = now.Add(-time.Duration(node) * time.Second)
+		}
 		job := fmt.Sprintf("nightly-%d", 29_000_000+random.IntN(1000))
 		v.records = append(v.records, volume.Record{
 			ID:  volume.ID(fmt.Sprintf("csi-%016x%016x%016x%016x", random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64())),

@@ -31,7 +31,7 @@ func (l *list) addArchive() {
 	}
 	l.copies = map[copyOf]*Entry{}
 	for _, part := range archive.With(l.where) {
-		l.asked[Archived] = nil
+		l.holdings[Archived] = nil
 		l.sources = append(l.sources, &source{
 			fleet: l.Fleet, reader: l.r.Reader, keep: l.r.Keep, node: part, name: Archived, archived: true, query: l.query,
 			frontier: l.before.place(),

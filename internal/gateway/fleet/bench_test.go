@@ -10,7 +10,9 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -26,12 +28,15 @@ type jsonNode struct {
 	bodies map[string][]byte
 }
 
-func newJSONNode(number int) *jsonNode {
+// newJSONNode returns one of so many nodes that have 80,000 volumes together.
+func newJSONNode(number, of int) *jsonNode {
 	n := &jsonNode{name: fmt.Sprintf("node-%04d.cluster.example", number), bodies: map[string][]byte{}}
 	n.client = api.NewClient(n.name, n).Bounded(4 << 20)
-	for i := range 16 {
-		r := record(fmt.Sprintf("csi-%064x", 16*number+i), 5000*(16-i)+number)
-		r.PodName, r.Pod = fmt.Sprintf("nightly-29000000-%05d", number), volume.PodUID(fmt.Sprintf("0c8e1f9a-0000-4000-8000-%012d", 16*number+i))
+	each := 80_000 / of
+	for i := range each {
+		r := record(fmt.Sprintf("csi-%064x", each*number+i), of*(each-i)+number)
+		r.PodName = fmt.Sprintf("nightly-29000000-%05d", number)
+		r.Pod = volume.PodUID(fmt.Sprintf("0c8e1f9a-0000-4000-8000-%012d", each*number+i))
 		r.VolumeName, r.ServiceAccount = "scratch", "default"
 		r.Owner.Name, r.Owner.Job, r.Owner.UID = "nightly-29000000", "nightly-29000000", "0c8e1f9a-1111-4000-8000-000000000000"
 		v := describe(r, n.name)
@@ -76,7 +81,7 @@ func (n *jsonNode) Gone(context.Context, Reader, api.GoneQuery) (api.GoneList, e
 	return api.GoneList{}, nil
 }
 
-// jsonNodes are 5,000 of them, with 16 volumes each.
+// jsonNodes are many of them.
 type jsonNodes struct {
 	fakeNodes
 	held []Held
@@ -84,27 +89,41 @@ type jsonNodes struct {
 
 func (n *jsonNodes) Look(context.Context, string) Look { return Look{Held: n.held, Count: len(n.held)} }
 
-func newJSONNodes() *jsonNodes {
+// newJSONNodes returns so many nodes. If they tell, they say when their newest volume was retained.
+func newJSONNodes(count int, tell bool) *jsonNodes {
 	all := &jsonNodes{}
-	for i := range 5000 {
-		all.held = append(all.held, Held{Node: newJSONNode(i), Holdings: []api.Holding{{Namespace: "ci", Volumes: 16}}})
+	for i := range count {
+		n := newJSONNode(i, count)
+		h := api.Holding{Namespace: "ci", Volumes: len(n.list.Items)}
+		if tell {
+			h.Newest = *n.list.Items[0].RetainedAt
+		}
+		all.held = append(all.held, Held{Node: n, Holdings: []api.Holding{h}})
 	}
 	return all
 }
 
-// BenchmarkList lists volumes of 5,000 nodes that answer in JSON, without what connections cost.
+// BenchmarkList lists volumes of nodes that answer in JSON, without what connections cost; all are asked, or those that say they
+// have the newest.
 func BenchmarkList(b *testing.B) {
-	f, _ := newFleet(b, &fakeNodes{}, nil)
-	f.cfg.Nodes = newJSONNodes()
-	for _, limit := range []int{1, 500, 5000} {
-		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
+	for _, bm := range []struct {
+		nodes, limit int
+		tell         bool
+	}{{5000, 1, false}, {5000, 500, false}, {5000, 5000, false}, {20_000, 500, false}, {20_000, 500, true}} {
+		b.Run(fmt.Sprintf("nodes=%d/limit=%d/tell=%v", bm.nodes, bm.limit, bm.tell), func(b *testing.B) {
+			f, _ := newFleet(b, &fakeNodes{}, nil)
+			f.cfg.Nodes = newJSONNodes(bm.nodes, bm.tell)
+			_, _ = f.List(b.Context(), Request{Reader: everyone, Namespace: "ci", Limit: bm.limit}) // makes the bodies
 			b.ReportAllocs()
+			began := processorTime()
 			for b.Loop() {
-				page, err := f.List(b.Context(), Request{Reader: everyone, Namespace: "ci", Limit: limit})
-				if err != nil || len(page.Entries) != limit {
+				page, err := f.List(b.Context(), Request{Reader: everyone, Namespace: "ci", Limit: bm.limit})
+				if err != nil || len(page.Entries) != bm.limit {
 					b.Fatalf("%d entries, %v", len(page.Entries), err)
 				}
+				b.ReportMetric(float64(page.Fleet.Asked), "asked")
 			}
+			b.ReportMetric((processorTime()-began).Seconds()*1000/float64(b.N), "cpu-ms/op")
 		})
 	}
 }
@@ -113,7 +132,7 @@ func BenchmarkList(b *testing.B) {
 // how much memory was in use with the garbage of making them.
 func BenchmarkListMemory(b *testing.B) {
 	f, _ := newFleet(b, &fakeNodes{}, nil)
-	f.cfg.Nodes = newJSONNodes()
+	f.cfg.Nodes = newJSONNodes(5000, false)
 	_, _ = f.List(b.Context(), Request{Reader: everyone, Namespace: "ci", Limit: 5000}) // makes the bodies
 	for b.Loop() {
 		before := heapInUse()
@@ -138,6 +157,13 @@ func BenchmarkListMemory(b *testing.B) {
 		}
 		b.ReportMetric(float64(entries), "entries")
 	}
+}
+
+// processorTime returns how long the process has had a processor.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // heapInUse returns how much memory is in use.

@@ -18,6 +18,18 @@
 // A node that does not answer delays no request: the page is made without it, and names it, and so do
 // all further pages of that list. If no node at all answers, the list is an error and not empty.
 //
+// # Which nodes a page asks
+//
+// A node that was not asked has a frontier, too: it says when the newest volume that it holds was retained ([api.Holding]). The first N
+// volumes of a list are on N nodes at most, those that say they hold the newest. So a page asks twice as many nodes as its limit, and
+// at least 1,000; and those that may hold volumes above the page. Another one is asked in the next round if the page would end below its
+// frontier. All nodes are asked while they are not more than that, and if a list selects volumes by more than the namespace; and one
+// that does not say how new its newest volume is always is.
+//
+// So a page that does not ask all nodes lacks what was retained since a node has said what it holds, which it does every five seconds, and
+// so do the pages after it. A node that says it holds newer volumes than it does is asked for nothing. One that says its volumes are
+// older hides its own, as it could by not listing them. Neither hides what another node has.
+//
 // # The archive
 //
 // Copies of volumes outlive their nodes in an [Archive]. Each namespace there is one more source of a list. A volume that its node

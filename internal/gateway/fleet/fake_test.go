@@ -43,6 +43,8 @@ type fakeNode struct {
 	skip string
 	// quiet: it has not said what it holds.
 	quiet bool
+	// says changes what it says it holds.
+	says func(*api.Holding)
 
 	// old: it does not know what is gone.
 	old bool
@@ -236,13 +238,21 @@ func (n *fakeNode) holdings(selects func(volume.Record) bool) []api.Holding {
 		if !selects(r) {
 			continue
 		}
-		h := api.Holding{Namespace: r.Namespace, NamespaceUID: r.Owner.NamespaceUID, Verdict: r.Owner.Verdict.String()}
-		i := slices.IndexFunc(all, func(other api.Holding) bool { h.Volumes = other.Volumes; return h == other })
+		// The first one is the newest.
+		h := api.Holding{Namespace: r.Namespace, NamespaceUID: r.Owner.NamespaceUID, Verdict: r.Owner.Verdict.String(), Newest: r.Unpublished}
+		i := slices.IndexFunc(all, func(other api.Holding) bool {
+			return other.Namespace == h.Namespace && other.NamespaceUID == h.NamespaceUID && other.Verdict == h.Verdict
+		})
 		if i < 0 {
-			h.Volumes, i = 0, len(all)
+			i = len(all)
 			all = append(all, h)
 		}
 		all[i].Volumes++
+	}
+	if n.says != nil {
+		for i := range all {
+			n.says(&all[i])
+		}
 	}
 	return all
 }

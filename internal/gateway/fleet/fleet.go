@@ -30,6 +30,8 @@ const (
 	rounds      = 3
 	mostVolumes = 40_000
 	mostRound   = 64 << 20
+	// leastAsked is how many nodes a page asks at least, if there are as many.
+	leastAsked = 1000
 	// standardLimit and mostLimit are how many entries a page holds, if the request does not say and at
 	// most.
 	standardLimit = 500
@@ -79,6 +81,8 @@ type Fleet struct {
 	cfg Config
 	// seal encrypts what Continue says.
 	seal cipher.AEAD
+	// least is leastAsked, and fewer in tests.
+	least int
 }
 
 // New returns a Fleet.
@@ -94,5 +98,5 @@ func New(c Config) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Fleet{cfg: c, seal: seal}, nil
+	return &Fleet{cfg: c, seal: seal, least: leastAsked}, nil
 }

@@ -20,11 +20,11 @@ type list struct {
 	// limit is how many entries the page may hold.
 	limit int
 	// before is what the page before said.
-	before  token
-	sources []*source
-	// asked are the nodes of the sources. holdings are how many volumes each holds that may be in the
-	// list; nil if that is not known.
-	asked map[string]*int64
+	before token
+	// sources are asked. rest are not, unless they are needed: the one with the newest volume comes first.
+	sources, rest []*source
+	// holdings are how many volumes the nodes of both hold that may be in the list; nil if that is not known.
+	holdings map[string]*int64
 	// where is where the archive is looked through for what query selects; it selects nothing where nothing is.
 	where Where
 	query api.Query
@@ -68,7 +68,7 @@ func (f *Fleet) begin(r Request) (*list, error) {
 	if r.Namespace == "" && !r.Reader.Everywhere {
 		return nil, errors.New("list of all namespaces for a reader who may not list all")
 	}
-	l := &list{Fleet: f, r: r, asked: map[string]*int64{}}
+	l := &list{Fleet: f, r: r, holdings: map[string]*int64{}}
 	l.limit = r.Limit
 	if r.Limit <= 0 {
 		l.limit = standardLimit
@@ -108,9 +108,13 @@ func (l *list) choose(ctx context.Context, nodes Look) error {
 			l.consider(h, q)
 		}
 	}
-	// So that it is not always the same nodes that a list has no time for.
-	rand.Shuffle(len(l.sources), func(i, j int) { l.sources[i], l.sources[j] = l.sources[j], l.sources[i] })
+	l.shuffle()
 	return nil
+}
+
+// shuffle changes the order in which the sources are asked, so that it is not always the same nodes that a list has no time for.
+func (l *list) shuffle() {
+	rand.Shuffle(len(l.sources), func(i, j int) { l.sources[i], l.sources[j] = l.sources[j], l.sources[i] })
 }
 
 // unknown returns the nodes that may hold volumes whose namespace is not known.
@@ -140,7 +144,7 @@ func (l *list) consider(h Held, q api.Query) {
 	if !l.selects(name) {
 		return
 	}
-	volumes, exact := held(h.Holdings, q)
+	volumes, newest, exact := held(h.Holdings, q)
 	switch {
 	case volumes == 0 && exact:
 		return
@@ -148,37 +152,37 @@ func (l *list) consider(h Held, q api.Query) {
 		l.skipped = append(l.skipped, Missing{Node: name, Reason: h.Skip})
 		return
 	}
-	if known, ok := l.asked[name]; ok && exact && known != nil {
+	if known, ok := l.holdings[name]; ok && exact && known != nil {
 		volumes += *known
 	} else if ok {
 		exact = false
 	}
-	l.asked[name] = nil
+	l.holdings[name] = nil
 	if exact {
-		l.asked[name] = &volumes
+		l.holdings[name] = &volumes
 	}
 	l.sources = append(l.sources, &source{
-		fleet: l.Fleet, reader: l.r.Reader, keep: l.r.Keep, node: h.Node, name: name, query: q, frontier: l.before.place(),
+		fleet: l.Fleet, reader: l.r.Reader, keep: l.r.Keep, node: h.Node, name: name, query: q, frontier: l.before.place(), newest: newest,
 	})
 }
 
 // mostHeld bounds what a node is believed to hold of a namespace.
 const mostHeld = 1 << 40
 
-// held returns how many volumes that q selects by its namespace are in a node's holdings, and
-// whether that is exact.
-func held(holdings []api.Holding, q api.Query) (volumes int64, exact bool) {
-	exact = true
+// held returns how many volumes that q selects by its namespace are in a node's holdings, the place below which they are, and
+// whether the number is exact.
+func held(holdings []api.Holding, q api.Query) (volumes int64, newest place, exact bool) {
+	newest, exact = bottom, true
 	for _, h := range holdings {
 		if h.Volumes <= 0 {
 			continue
 		}
+		counts := true
 		all := q.Namespace == "" && !q.NoNamespace
 		switch {
 		case all:
 		case h.Namespace == volume.OtherNamespaces:
-			exact = false
-			continue
+			counts = false
 		case h.Namespace != q.Namespace: // both are empty if q selects the volumes without a namespace
 			continue
 		case q.Tenancy == nil:
@@ -189,12 +193,18 @@ func held(holdings []api.Holding, q api.Query) (volumes int64, exact bool) {
 		case h.Verdict == volume.Denied.String():
 			continue
 		default:
-			exact = false // some may have been published before the namespace was created
+			counts = false // some may have been published before the namespace was created
+		}
+		if top := above(h.Newest); top.compare(newest) > 0 {
+			newest = top
+		}
+		if !counts {
+			exact = false
 			continue
 		}
 		volumes = min(volumes+int64(h.Volumes), mostHeld)
 	}
-	return volumes, exact
+	return volumes, newest, exact
 }
 
 // page makes the page of what the nodes have answered.
@@ -235,30 +245,32 @@ func (l *list) page() (Page, error) {
 }
 
 // cut returns the highest frontier of a node that may have more; false if there is none. The page
-// holds nothing below it, since that node may have a newer volume.
+// holds nothing below it, since that node may have a newer volume. That of a node which was not asked is
+// above the newest volume that it says it holds.
 func (l *list) cut() (cut place, open bool) {
 	for _, s := range l.sources {
 		if s.answered && !s.ended && (!open || s.frontier.compare(cut) > 0) {
 			cut, open = s.frontier, true
 		}
 	}
+	if len(l.rest) > 0 && (!open || l.rest[0].newest.compare(cut) > 0) {
+		cut, open = l.rest[0].newest, true
+	}
 	return cut, open
 }
 
 // remaining estimates how many entries follow after those that were listed.
 func (l *list) remaining(listed int64) *int64 {
-	q := l.r.Query
-	if l.r.Keep != nil || l.r.Nodes != nil || q.Pod != "" || q.PodPrefix != "" || q.PodUID != "" || q.Job != "" || q.OwnerKind != "" ||
-		!q.Since.IsZero() {
-		return nil // the holdings say nothing of these
+	if l.r.selects() {
+		return nil
 	}
 	var all int64
 	for _, s := range l.sources {
 		if !s.answered {
-			l.asked[s.name] = new(int64) // what it holds does not follow
+			l.holdings[s.name] = new(int64) // what it holds does not follow
 		}
 	}
-	for _, volumes := range l.asked {
+	for _, volumes := range l.holdings {
 		if volumes == nil {
 			return nil
 		}
@@ -274,7 +286,7 @@ func (l *list) remaining(listed int64) *int64 {
 func (l *list) log(first error) {
 	if first != nil {
 		l.cfg.Log.Info("a list lacks nodes that have not answered", logkeys.Namespace, l.r.Namespace,
-			"asked", len(l.asked), logkeys.Cause, volume.OneLine(first))
+			"asked", l.status().Asked, logkeys.Cause, volume.OneLine(first))
 	}
 }
 

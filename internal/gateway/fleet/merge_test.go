@@ -43,13 +43,20 @@ type crowd struct {
 	next, now int
 	// moved are the volumes that were not there all the time.
 	moved map[volume.ID]bool
+	// least is how many nodes a page asks at least.
+	least int
+	// since is what a node says is the newest that it holds, and does not say the truth: what it has above that may be missed.
+	since map[string]time.Time
 	// random is for what happens in the test; each node has its own for what it does.
 	random *rand.Rand
 	r      Request
 }
 
 func newCrowd(t *testing.T, seed uint64) *crowd {
-	c := &crowd{seed: seed, nodes: &fakeNodes{}, moved: map[volume.ID]bool{}, random: rand.New(rand.NewPCG(seed, 1)), now: 10_000}
+	c := &crowd{
+		seed: seed, nodes: &fakeNodes{}, moved: map[volume.ID]bool{}, since: map[string]time.Time{},
+		random: rand.New(rand.NewPCG(seed, 1)), now: 10_000,
+	}
 	c.r = Request{Reader: everyone, Namespace: []string{"ci", "", home}[c.random.IntN(3)], Limit: 1 + c.random.IntN(40)}
 	if c.random.IntN(3) == 0 {
 		c.r.Limit = 1 + c.random.IntN(3)
@@ -61,7 +68,9 @@ func newCrowd(t *testing.T, seed uint64) *crowd {
 		c.r.Keep = func(e Entry) bool { return e.Volume.ID[len(e.Volume.ID)-1] == '7' }
 	}
 	spread := 1 + c.random.IntN(9_000) // few seconds: many volumes with the same time
-	for i := range 1 + c.random.IntN(30) {
+	c.least = []int{1, 5, 1000}[c.random.IntN(3)]
+	failing := 0
+	for i := range 1 + c.random.IntN([]int{30, 30, 60}[c.random.IntN(3)]) {
 		n := node(fmt.Sprintf("n%d", i))
 		c.nodes.nodes = append(c.nodes.nodes, n)
 		own := rand.New(rand.NewPCG(seed, uint64(i)+2)) // used under the lock of the node
@@ -73,7 +82,9 @@ func newCrowd(t *testing.T, seed uint64) *crowd {
 			n.add(c.volume(c.random.IntN(spread)))
 		}
 		n.quiet = c.random.IntN(10) == 0
-		if c.random.IntN(8) == 0 {
+		c.speak(n, spread)
+		if failing < mostMissing-2 && c.random.IntN(8) == 0 {
+			failing++
 			often := 2 + c.random.IntN(4)
 			failures := rand.New(rand.NewPCG(seed, uint64(i)+1000))
 			n.before = func(ctx context.Context, q api.Query) error {
@@ -101,6 +112,20 @@ func newCrowd(t *testing.T, seed uint64) *crowd {
 	}
 	t.Logf("seed %d: %d nodes, namespace %q, limit %d", seed, len(c.nodes.nodes), c.r.Namespace, c.r.Limit)
 	return c
+}
+
+// speak decides what a node says of its newest volume: the truth, or else nothing, or something newer or older, as long as the list takes.
+func (c *crowd) speak(n *fakeNode, spread int) {
+	at := epoch.Add(time.Duration(c.random.IntN(2*spread)) * time.Second)
+	switch c.random.IntN(8) {
+	case 0:
+		at = time.Time{}
+	case 1:
+		c.since[n.name] = at
+	default:
+		return
+	}
+	n.says = func(h *api.Holding) { h.Newest = at }
 }
 
 // volume returns a new volume.
@@ -156,6 +181,9 @@ func (c *crowd) expected() map[string]bool {
 			v := describe(r, n.name)
 			foreign := r.Namespace == "" || !standardNamespaces[r.Namespace].Owns(r.Owner, r.Published)
 			selected := c.r.Namespace == "" || r.Namespace == c.r.Namespace || r.Namespace == "" && c.r.Namespace == home
+			if since, lies := c.since[n.name]; lies && r.Unpublished.After(since) {
+				continue
+			}
 			if selected && (c.r.Reader.Everywhere || !foreign) && (c.r.Keep == nil || c.r.Keep(Entry{Volume: v})) && !c.moved[r.ID] {
 				want[n.name+"/"+string(r.ID)] = true
 			}
@@ -167,6 +195,7 @@ func (c *crowd) expected() map[string]bool {
 // check reads the whole list.
 func (c *crowd) check(t *testing.T) {
 	f, dropped := newFleet(t, c.nodes, nil)
+	f.least = c.least
 	var last place
 	var missing []string
 	seen := map[string]bool{}

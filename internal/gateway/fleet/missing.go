@@ -8,19 +8,20 @@ import (
 
 // status says how many nodes the page could ask.
 func (l *list) status() Status {
-	s := Status{Nodes: l.nodes.Count, Asked: len(l.asked)}
+	s := Status{Nodes: l.nodes.Count}
 	if l.cfg.Archive != nil {
 		s.Nodes++
 	}
 	missing := slices.Concat(l.before.Missing, l.away, l.skipped)
-	failed := map[string]bool{}
+	asked, failed := make(map[string]bool, len(l.sources)), map[string]bool{}
 	for _, source := range l.sources {
+		asked[source.name] = true
 		if !source.answered && !failed[source.name] {
 			failed[source.name] = true
 			missing = append(missing, Missing{Node: source.name, Reason: source.failure})
 		}
 	}
-	s.Answered = s.Asked - len(failed)
+	s.Asked, s.Answered = len(asked), len(asked)-len(failed)
 	// What this list has said first stays, so that a name is on all further pages.
 	slices.SortStableFunc(missing, byName)
 	missing = slices.CompactFunc(missing, func(a, b Missing) bool { return a.Node == b.Node })

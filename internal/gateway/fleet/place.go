@@ -15,6 +15,20 @@ type place struct {
 	id, node string
 }
 
+// lowest is less than any ID that a volume has.
+const lowest = "\x01"
+
+// bottom is below all volumes.
+var bottom = place{id: lowest}
+
+// above returns the lowest place above all volumes of a time; the top for a time that is not said.
+func above(at time.Time) place {
+	if !at.After(time.Unix(0, 0)) {
+		return place{}
+	}
+	return place{at: at.Add(1), id: lowest}
+}
+
 // placeOf returns where an entry stands.
 func placeOf(v *api.Volume) place { return place{*v.RetainedAt, v.ID, v.Node} }
 

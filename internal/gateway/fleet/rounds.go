@@ -20,12 +20,17 @@ func (l *list) run(ctx context.Context) error {
 	during, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	var first error
-	for round, questions := 0, l.begin(); round < rounds && len(questions) > 0 && during.Err() == nil; round++ {
+	next := l.begin
+	for round := 0; round < rounds && during.Err() == nil; round++ {
+		questions := next()
+		if len(questions) == 0 {
+			break
+		}
 		if err := l.round(during, questions); first == nil {
 			first = err
 		}
 		l.sort()
-		questions = l.again()
+		next = l.again
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -54,6 +59,7 @@ func (l *list) silence() error {
 
 // begin returns the questions of the first round: each source is asked for twice its share.
 func (l *list) begin() []question {
+	l.divide()
 	questions := make([]question, len(l.sources))
 	for i, s := range l.sources {
 		questions[i] = question{s, min(max(2, (2*l.limit+len(l.sources)-1)/len(l.sources)), max(2, l.limit))}
@@ -61,10 +67,27 @@ func (l *list) begin() []question {
 	return questions
 }
 
-// again returns the questions of another round. A source is asked again if its frontier is above the
-// oldest entry that the page may hold. How many more of its volumes are in the page is estimated from
-// how many it has among the entries above its frontier: a node that has all of the newest volumes is
-// asked for many at once, and one of thousands of equal nodes for a few.
+// divide decides which sources are asked in the first round: those that may have volumes above the page, and of the others those with
+// the newest volumes. Among these N have the N newest; twice as many are asked, since some volumes are not shown. The rest waits. A node
+// may have retained more since it said what it holds, so a few nodes are all asked; and so are those of a list that selects, since most
+// of them may have nothing for it.
+func (l *list) divide() {
+	most := max(l.least, 2*l.limit)
+	if len(l.sources) <= most || l.r.selects() {
+		return
+	}
+	slices.SortFunc(l.sources, func(a, b *source) int { return b.newest.compare(a.newest) })
+	first := slices.IndexFunc(l.sources, func(s *source) bool { return s.newest.compare(l.before.place()) < 0 })
+	if first >= 0 && first+most < len(l.sources) {
+		l.sources, l.rest = slices.Clip(l.sources[:first+most]), l.sources[first+most:]
+	}
+	l.shuffle()
+}
+
+// again returns the questions of another round. A source is asked again, and one of the rest for the first time, if its frontier is
+// above the oldest entry that the page may hold. How many more of its volumes are in the page is estimated from how many it has among
+// the entries above its frontier: a node that has all of the newest volumes is asked for many at once, and one of thousands of equal
+// nodes for a few.
 func (l *list) again() []question {
 	var floor place
 	bounded := l.full()
@@ -77,13 +100,20 @@ func (l *list) again() []question {
 			floor, bounded = s.frontier, true
 		}
 	}
+	for len(l.rest) > 0 && (!bounded || l.rest[0].newest.compare(floor) > 0) {
+		l.sources, l.rest = append(l.sources, l.rest[0]), l.rest[1:]
+	}
 	var questions []question
 	sum := 0
 	for _, s := range l.sources {
-		if !s.answered || s.ended || s.failure != "" || bounded && s.frontier.compare(floor) <= 0 {
+		frontier := s.frontier
+		if !s.answered {
+			frontier = s.newest
+		}
+		if s.ended || s.failure != "" || bounded && frontier.compare(floor) <= 0 {
 			continue
 		}
-		rank := max(1, l.above(s.frontier))
+		rank := max(1, l.above(frontier))
 		q := question{s, 1 + (3*max(1, s.kept)*(l.limit-min(rank, l.limit))+2*rank-1)/(2*rank)}
 		q.volumes = min(max(q.volumes, 2), max(2, l.limit))
 		questions, sum = append(questions, q), sum+q.volumes

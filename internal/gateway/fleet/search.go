@@ -110,7 +110,6 @@ func (f *Fleet) Search(ctx context.Context, r SearchRequest) (*Search, error) {
 		q.Tenancy = &tenancy
 	}
 	s.id, l.nodes = v.ID, nodes
-	l.asked[name] = nil
 	l.sources = []*source{{
 		fleet: f, reader: r.Reader, node: r.One.Node, name: name, query: q, keep: func(e Entry) bool { return e.Volume.ID == v.ID },
 		archived: v.Archived != "",

@@ -26,6 +26,9 @@ type source struct {
 	// has ended.
 	frontier place
 	ended    bool
+	// newest is the place below which all volumes are that the node says it holds; the top if it does not say. It counts until the
+	// source is asked.
+	newest place
 	// answered: the node has answered at least once. failure is why it has not the last time.
 	answered bool
 	failure  string

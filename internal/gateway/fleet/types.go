@@ -147,6 +147,13 @@ type Request struct {
 	Continue string
 }
 
+// selects reports whether the request selects by more than the namespace: what nodes say they hold says nothing of that.
+func (r Request) selects() bool {
+	q := r.Query
+	return r.Keep != nil || r.Nodes != nil || q.Pod != "" || q.PodPrefix != "" || q.PodUID != "" || q.Job != "" || q.OwnerKind != "" ||
+		!q.Since.IsZero()
+}
+
 // Entry is a volume in a list.
 type Entry struct {
 	// Volume is what its node says. Its Owner is what the gateway knows, if it knows better.
@@ -173,7 +180,7 @@ type Page struct {
 // Status says how many nodes a list could ask.
 type Status struct {
 	// Nodes are those of the cluster, and one more for the pools on arrays, if there may be any. Asked are those that are
-	// connected and may hold such volumes, and Answered those that have answered.
+	// connected, may hold such volumes, and were asked for this page; Answered those that have answered.
 	Nodes, Asked, Answered int
 	// Missing are nodes whose volumes are not in this list, or not all, on this page or an earlier
 	// one: at most 20. MissingMore is how many more there are at least.

@@ -173,7 +173,8 @@ type RetainedVolumeList struct {
 // Fleet says how many nodes a list comes from, and which are missing.
 type Fleet struct {
 	// Nodes is how many nodes there are, and one more for the pools on remote arrays, if there may be any. Asked is how
-	// many of them are connected and may have such volumes, and Answered how many of those answered.
+	// many of them are connected, may have such volumes, and were asked for this page; Answered is how many of those answered.
+	// Where more than 1,000 may have such volumes, those are not asked of which all are known to be older.
 	Nodes    int `json:"nodes"`
 	Asked    int `json:"asked"`
 	Answered int `json:"answered"`
