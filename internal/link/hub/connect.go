@@ -66,7 +66,6 @@ const ReplicaProtocol = "katbox-replica/1"
 func (r *Registry) tellApart(nodes *tls.Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	replicas := nodes.Clone()
 	replicas.NextProtos = []string{"h2"}
-	replicas.Certificates, replicas.GetCertificate = nil, r.Replicas.Show
 	replicas.ClientAuth, replicas.VerifyConnection = tls.RequireAnyClientCert, r.Replicas.Verify
 	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if slices.Contains(hello.SupportedProtos, ReplicaProtocol) {

@@ -16,10 +16,9 @@ import (
 // for there.
 type Replicas interface {
 	// ServeHTTP answers what another replica asks, and Verify lets no one else in: it is called with each connection of a client
-	// that speaks [ReplicaProtocol]. Show returns the certificate that such a client sees.
+	// that speaks [ReplicaProtocol].
 	http.Handler
 	Verify(tls.ConnectionState) error
-	Show(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Look asks the other replicas which nodes are connected to them, and what these hold of a namespace, as [Registry.With]
 	// says it, or with [AnyNamespace] as [Registry.Connected] does. Nodes that hold nothing of it have no holdings. It waits one
 	// and a half seconds for the answers, and says nothing of a replica that does not answer.

@@ -11,13 +11,9 @@
 //
 // # Who may ask
 //
-// Both ends show the gateway's own certificate. Each checks the other's as nodes check it, by the gateway's CA and the name of
-// that Service, and compares its key with the own one: all replicas have one Secret. So there is no further secret, and who gets
-// another certificate of that CA and name may not ask. The check is made for each request, and a connection is used for
-// an hour at most: neither a key nor a CA that was replaced is good for longer. A new certificate does not come to all at once, so
-// the key before is accepted for ten minutes.
-//
-// The one that asks has authenticated and authorized the user; the other one decides about no user, and passes on
+// Both ends show the gateway's own certificate, and each checks the other's as nodes check it: by the gateway's CA, and
+// the name of that Service. So only who can take the gateway's place for all nodes may ask, and there is no further
+// secret. The one that asks has authenticated and authorized the user; the other one decides about no user, and passes on
 // what reads or changes volumes, not what a gateway itself tells its nodes.
 //
 // # When one is lost

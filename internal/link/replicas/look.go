@@ -194,7 +194,7 @@ func (r *Replicas) askNodes(ctx context.Context, a netip.AddrPort, namespace str
 	if err != nil {
 		return nil, err
 	}
-	response, err := r.transport.Load().RoundTrip(request)
+	response, err := r.transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package replicas
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,6 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/lib/shares"
 	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/api"
 )
@@ -43,10 +43,8 @@ const (
 	// long that may take.
 	pingAfter = 3 * time.Second
 	pingLimit = 2 * time.Second
-	// mostStreams is how many requests about single volumes are passed on at once, most of which stream files, and mostOfReader how many
-	// of them for one reader: each may keep streamWindow.
-	mostStreams  = 256
-	mostOfReader = 64
+	// mostCertificates bounds what has to be verified of a client that is not known yet.
+	mostCertificates = 4
 	// copyBuffer is how much of an answer is passed on at once.
 	copyBuffer = 32 << 10
 )
@@ -77,8 +75,7 @@ func (r *Replicas) dial(ctx context.Context, _, address string) (net.Conn, error
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: r.cfg.Roots(), ServerName: r.cfg.Name,
 		NextProtos:           []string{"h2", "http/1.1", hub.ReplicaProtocol},
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.Show(nil) },
-		VerifyConnection:     r.Verify,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.cfg.Certificate(nil) },
 	})
 	if err = conn.HandshakeContext(ctx); err == nil && conn.ConnectionState().NegotiatedProtocol != "h2" {
 		err = errOlder
@@ -90,13 +87,23 @@ func (r *Replicas) dial(ctx context.Context, _, address string) (net.Conn, error
 	return conn, nil
 }
 
-// ServeHTTP implements [hub.Replicas]. The connection is one that Verify has let in, if still by what is true now.
-func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	if err := r.Verify(*request.TLS); err != nil {
-		w.Header().Set("Connection", "close") // it may come back with another certificate
-		refuse(w, http.StatusForbidden, away, err.Error())
-		return
+// Verify implements [hub.Replicas]. The certificate is that of a server; a node that sees it there trusts it as much.
+func (r *Replicas) Verify(state tls.ConnectionState) error {
+	if n := len(state.PeerCertificates); n == 0 || n > mostCertificates {
+		return fmt.Errorf("a replica of the gateway shows its certificate, and what signs that: not %d certificates", n)
 	}
+	between := x509.NewCertPool()
+	for _, c := range state.PeerCertificates[1:] {
+		between.AddCert(c)
+	}
+	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
+		DNSName: r.cfg.Name, Roots: r.cfg.Roots(), Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	return err
+}
+
+// ServeHTTP implements [hub.Replicas]. The connection is one that Verify has let in.
+func (r *Replicas) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	switch path := request.URL.Path; {
 	case r.stopping.Err() != nil:
 		refuse(w, http.StatusServiceUnavailable, away, "this replica stops")
@@ -117,15 +124,6 @@ func refuse(w http.ResponseWriter, code int, outcome, why string) {
 
 // pass passes a request on to a node that is connected here, within the time that it may take.
 func (r *Replicas) pass(w http.ResponseWriter, request *http.Request) {
-	if strings.HasPrefix(request.URL.Path, api.VolumesPath+"/") {
-		reader, _ := shares.Reader(request.Header.Get(api.HeaderUser))
-		release, err := r.streams.Take(reader)
-		if err != nil {
-			refuse(w, http.StatusServiceUnavailable, failed, "this replica passes on as many streams as it can at once; try again in a moment")
-			return
-		}
-		defer release()
-	}
 	ctx, cancel := context.WithCancel(request.Context())
 	defer cancel()
 	defer context.AfterFunc(r.stopping, cancel)()
@@ -225,7 +223,7 @@ func (r *Replicas) askAt(a netip.AddrPort, node string, request *http.Request) (
 	if end, ok := request.Context().Deadline(); ok {
 		out.Header.Set(headerLimit, strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10))
 	}
-	response, err := r.transport.Load().RoundTrip(out)
+	response, err := r.transport.RoundTrip(out)
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" || errors.Is(err, errOlder) {
 		return nil, fmt.Errorf("%w: the replica at %s cannot be reached: %w", hub.ErrAway, a, err)
 	}

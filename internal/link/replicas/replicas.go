@@ -13,14 +13,12 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lib/logkeys"
 	"github.com/katbox/katbox/internal/lib/retry"
-	"github.com/katbox/katbox/internal/lib/shares"
 	"github.com/katbox/katbox/internal/link/hub"
 	"github.com/katbox/katbox/internal/model/volume"
 )
@@ -34,8 +32,6 @@ const (
 	dialLimit = 2 * time.Second
 	// lookupLimit bounds an attempt to resolve the name.
 	lookupLimit = 3 * time.Second
-	// renewAfter is how old a connection to another replica may be on which something new is asked.
-	renewAfter = time.Hour
 	// mostReplicas is how many there may be: 32 have 10,000 connections each of 160,000 nodes.
 	mostReplicas = 32
 )
@@ -69,14 +65,9 @@ type Config struct {
 
 // Replicas are the other replicas. Its methods may be called from several goroutines.
 type Replicas struct {
-	cfg Config
-	// identity is this replica's, and of those that may ask it.
-	*identity
-	// transport is replaced now and then, so that no connection outlives what it was verified by; renewed is by what the present one is.
-	transport atomic.Pointer[http.Transport]
-	renewed   renewed
+	cfg       Config
+	transport *http.Transport
 	relay     http.Handler
-	streams   *shares.Shares
 	// stopping ends with Stop, and what is passed on with it.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -115,13 +106,9 @@ func New(c Config) (*Replicas, error) {
 			return nil, fmt.Errorf("replicas: Config.%s is missing", name)
 		}
 	}
-	r := &Replicas{
-		cfg: c, peers: map[netip.AddrPort]*peer{}, identity: &identity{name: c.Name, read: c.Certificate, roots: c.Roots},
-		streams: shares.New(mostStreams, mostOfReader, 0),
-	}
+	r := &Replicas{cfg: c, peers: map[netip.AddrPort]*peer{}}
 	r.stopping, r.stop = context.WithCancel(context.Background())
-	r.transport.Store(r.newTransport())
-	r.relay = r.newRelay()
+	r.transport, r.relay = r.newTransport(), r.newRelay()
 	return r, nil
 }
 
@@ -130,7 +117,6 @@ func (r *Replicas) Of(l Local) { r.cfg.Local = l }
 
 // Begin looks at the others, for the first time and once this replica listens: before, Forward is false.
 func (r *Replicas) Begin(ctx context.Context) {
-	r.renew()
 	r.find(ctx)
 	r.lookAtAll(ctx)
 }
@@ -141,29 +127,7 @@ func (r *Replicas) Run(ctx context.Context) {
 		r.Begin(ctx)
 		_ = retry.Pause(ctx, retry.Around(lookInterval))
 	}
-	r.transport.Load().CloseIdleConnections()
-}
-
-// renewed is by what a transport knows others: the certificate that it shows, and the CAs.
-type renewed struct {
-	at    time.Time
-	shown *tls.Certificate
-	roots *x509.CertPool
-}
-
-// renew makes all that is asked from now on go over new connections, where those that there are were verified by what has changed, or
-// long ago. What runs on them goes on.
-func (r *Replicas) renew() {
-	shown, err := r.Show(nil)
-	if err != nil {
-		return // there is no certificate yet
-	}
-	roots := r.cfg.Roots()
-	if b := r.renewed; b.shown == shown && b.roots != nil && b.roots.Equal(roots) && time.Since(b.at) < renewAfter {
-		return
-	}
-	r.renewed = renewed{time.Now(), shown, roots}
-	r.transport.Swap(r.newTransport()).CloseIdleConnections()
+	r.transport.CloseIdleConnections()
 }
 
 // Stop breaks what is passed on, and passes on no more: who asks goes on at another replica.

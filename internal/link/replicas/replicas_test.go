@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,8 +85,6 @@ type scene struct {
 	cert     tls.Certificate
 	cluster  cluster
 	replicas []*replica
-	// withdrawn: no CA is trusted any more.
-	withdrawn atomic.Bool
 }
 
 // replica is one of a gateway.
@@ -139,9 +136,7 @@ func newScene(t *testing.T, count int, nodes ...string) *scene {
 
 func (s *scene) roots() *x509.CertPool {
 	pool := x509.NewCertPool()
-	if !s.withdrawn.Load() {
-		pool.AppendCertsFromPEM(s.ca.PEM)
-	}
+	pool.AppendCertsFromPEM(s.ca.PEM)
 	return pool
 }
 
