@@ -54,7 +54,8 @@ func (y *Yield) came(room volume.Size, early sum) {
 }
 
 // enough reports whether enough came for what is lacking. known is false where the promise is too small to
-// be judged by. Of volumes whose size is not known it is enough that anything came: it may be all that they took.
+// be judged by. Volumes whose size is not known may have been small: less has to come of each, and yet more than of the
+// directory of one whose files stay.
 func (y *Yield) enough(lacking volume.Size) (enough, known bool) {
 	promised, came, lacks, least := y.Promised.Bytes, y.Came.Bytes, lacking.Bytes, int64(judgeableBytes)
 	if lacking.Bytes == 0 && lacking.Inodes > 0 {
@@ -62,13 +63,9 @@ func (y *Yield) enough(lacking volume.Size) (enough, known bool) {
 	}
 	wanted := promised
 	if lacks > 0 {
-		wanted, promised = min(promised, lacks), min(promised+int64(y.unknown)*least, lacks)
+		wanted, promised = min(promised+int64(y.unknown)*least/2, lacks), min(promised+int64(y.unknown)*least, lacks)
 	}
-	wanted /= leastYield
-	if y.unknown > 0 {
-		wanted = max(wanted, 1)
-	}
-	return came >= wanted, promised >= least
+	return came >= wanted/leastYield, promised >= least
 }
 
 // Judge returns whether deletions make room, where so much is lacking. It begins anew with each verdict. after is how many
