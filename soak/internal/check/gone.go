@@ -30,7 +30,7 @@ type end struct {
 	due time.Time
 	// lived is since when its lifespan may have been over, whatever people decided.
 	lived time.Time
-	// evicted says that only pressure permitted it, repeated that others of its owner did.
+	// evicted says that only pressure permitted it, repeated that others of its owner may have, before its lifespan was over.
 	evicted, repeated bool
 }
 
@@ -39,10 +39,12 @@ func (c *Checker) noteEnd(r *retained, by time.Time, evicted bool) {
 	if !c.cfg.Tombstones {
 		return
 	}
+	surplus := r.surplusNow().may
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ends = append(c.ends, end{
-		volume: r.volume, from: r.from, by: by, due: r.mayGoFrom(), lived: r.earliest, evicted: evicted, repeated: r.repeated(by),
+		volume: r.volume, from: r.from, by: by, due: r.mayGoFrom(), lived: r.earliest, evicted: evicted,
+		repeated: !surplus.IsZero() && !surplus.After(by),
 	})
 }
 
@@ -135,10 +137,10 @@ func (c *Checker) reasons(e end) (may []string) {
 		may = append(may, "released")
 	}
 	if e.repeated && !e.evicted {
-		may = slices.DeleteFunc(append(may, "owner"), func(reason string) bool { return reason == "expired" })
+		may = append(may, "owner")
 	}
 	soon := e.volume.OnFailure && !e.volume.Failed // its lifespan is as short as the grace of a release
-	if !release.Done.IsZero() && !e.evicted && !soon && e.by.Before(e.lived) {
+	if (e.repeated || !release.Done.IsZero() && !soon) && !e.evicted && e.by.Before(e.lived) {
 		may = slices.DeleteFunc(may, func(reason string) bool { return reason == "expired" })
 	}
 	return may

@@ -100,3 +100,35 @@ func TestOwners(t *testing.T) {
 		}, history.PerOwner},
 	})
 }
+
+// TestOwnerAtTheEndOfALifespan: a volume that went for its owner just before its lifespan was over, and is looked for after that,
+// may say so.
+func TestOwnerAtTheEndOfALifespan(t *testing.T) {
+	for _, before := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 60 * time.Millisecond, 100 * time.Millisecond} {
+		t.Run(before.String(), func(t *testing.T) {
+			w := inWorld(t, func(c *Config) {
+				c.Outcomes, c.ReleaseGrace, c.MaxPerOwner, c.Tombstones = true, time.Second, workload.PerOwner{First: 0, Last: 1}, true
+			}, func(w *world) {
+				leave := func(n int) *history.Volume {
+					v := w.volume(n, func(v *history.Volume) { v.Owner, v.Failed = "Job loop", true })
+					w.publish(v)
+					v.BeginOwning()()
+					v.EndTold("ended")
+					w.unpublish(v)
+					return v
+				}
+				first := leave(1012)
+				time.Sleep(time.Until(first.FirstSent(history.Unpublish).Add(lifespan - before)))
+				leave(1013)
+				w.remove(first)
+				time.Sleep(2 * time.Second)
+				w.checker.CheckGone([]Buried{
+					{ID: first.ID, Namespace: first.Namespace, Pod: first.PodName, PodUID: first.Pod, Reason: "owner"},
+				}, true)
+			})
+			for _, v := range w.findings.All() {
+				t.Errorf("%s: %s", v.Promise, v.What)
+			}
+		})
+	}
+}
