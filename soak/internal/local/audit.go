@@ -139,7 +139,8 @@ func (a audit) list(ctx context.Context, is pool, kind string) ([]found, error) 
 // use gives a volume to a pod once more.
 func (a audit) use(ctx context.Context, v *volume) error {
 	if v.retained {
-		if err := a.staged(v, auditor).Stage(ctx); status.Code(err) != codes.Unavailable {
+		isBusy := func(err error) bool { return status.Code(err) == codes.Aborted }
+		if err := repeat(ctx, "stage "+v.name, isBusy, a.staged(v, auditor).Stage); status.Code(err) != codes.Unavailable {
 			return fmt.Errorf("it is retained, and staging it was answered with %w", err)
 		}
 		if err := a.restore(ctx, v); err != nil {

@@ -46,6 +46,8 @@ func TestContents(t *testing.T) {
 		{contents{}, true, true},
 		{contents{volumes: whole}, true, false},
 		{contents{snapshots: whole}, true, false},
+		{contents{volumes: whole, snapshots: whole}, true, false},
+		{contents{volumes: whole, left: []string{"records/pvc-1"}}, true, false},
 		{contents{volumes: half, snapshots: whole}, false, false},
 		{contents{volumes: whole, snapshots: half}, false, false},
 		{contents{left: []string{"records/pvc-1"}}, true, false},

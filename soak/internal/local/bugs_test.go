@@ -90,7 +90,7 @@ func (p *Player) live(ctx context.Context, pod string, random *rand.Rand) error 
 	return errors.Join(u.Verify(), u.End(ctx))
 }
 
-// keep makes a volume that is retained, and has a snapshot and a clone.
+// keep makes a volume that is retained, and has a snapshot and clones.
 func (p *Player) keep(ctx context.Context) error {
 	const pod = "0000a0d1-0000-4000-8000-000000000001"
 	v, err := p.make(ctx, testClass, 16*mebi, source{})
@@ -99,5 +99,10 @@ func (p *Player) keep(ctx context.Context) error {
 	}
 	target, err := p.give(ctx, v, pod)
 	u := &Use{Player: p, volume: v, pod: pod, target: target, random: rand.New(rand.NewPCG(1, 2))}
-	return errors.Join(err, u.write(), u.copy(ctx), p.leave(ctx, v, pod), p.retain(ctx, v))
+	err = errors.Join(err, u.write(), u.copy(ctx))
+	clone, failed := p.make(ctx, testClass, 16*mebi, source{Volume: v.name})
+	if clone != nil {
+		p.wait(clone)
+	}
+	return errors.Join(err, failed, p.leave(ctx, v, pod), p.retain(ctx, v))
 }
