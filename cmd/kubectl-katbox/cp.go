@@ -42,8 +42,8 @@ directory stays as DEST.partial, and the same command goes on from there.`,
 			if err := o.Check(args[1]); err != nil {
 				return err
 			}
-			if t.job != "" && !c.last && args[1] != verbs.ToStdout {
-				return s.copyJob(ctx, &c, t, args[1], &o)
+			if (t.job != "" || t.owner != "") && !c.last && args[1] != verbs.ToStdout {
+				return s.copyAll(ctx, &c, t, args[1], &o)
 			}
 			v, err := c.one(ctx, s, t)
 			if err != nil {
@@ -57,8 +57,8 @@ directory stays as DEST.partial, and the same command goes on from there.`,
 	return verb
 }
 
-// copyJob copies all volumes of a Job's pods.
-func (s *session) copyJob(ctx context.Context, c *choice, t target, dest string, o *verbs.CopyOptions) error {
+// copyAll copies all volumes of the pods of a Job, or of another owner.
+func (s *session) copyAll(ctx context.Context, c *choice, t target, dest string, o *verbs.CopyOptions) error {
 	var parts []verbs.Part
 	incomplete, err := c.each(ctx, s, t, func(v resource.RetainedVolume) error {
 		part := verbs.Part{Volume: s.files(v), Pod: v.Spec.PodName, Name: v.Spec.VolumeName}

@@ -202,7 +202,7 @@ func (l *listing) where() string {
 func (l *listing) asked() string {
 	var text strings.Builder
 	for _, part := range []struct{ before, value string }{
-		{" of job/", cmp.Or(l.found.job, l.job)}, {" of pod/", cmp.Or(l.found.pod, l.pod)}, {" named ", l.volume},
+		{" of job/", cmp.Or(l.found.job, l.job)}, {" of pod/", cmp.Or(l.found.pod, l.pod)}, {" of ", l.found.owner}, {" named ", l.volume},
 		{" on node ", l.node}, {" with the labels ", l.selector}, {" of the last ", l.since},
 	} {
 		if part.value != "" {

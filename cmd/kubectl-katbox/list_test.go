@@ -48,6 +48,9 @@ func TestList(t *testing.T) {
 		{"--pod web-0", []int{3}},
 		{"web-0", []int{3}},
 		{"pod/nightly-x7k2p", []int{0}},
+		{"statefulset/web", []int{3}},
+		{"StatefulSet.apps/web", []int{3}},
+		{"replicaset/web", nil},
 		{"--node n1", []int{0, 3}},
 		{"--node n1 --job nightly", []int{0}},
 		{"job/nightly --node n2", []int{1}},
@@ -164,7 +167,7 @@ func TestListWrongUsage(t *testing.T) {
 	u := as(t, c, "vic")
 	for args, part := range map[string]string{
 		"a b": "unexpected argument", "a:b": "a path names a file", "a/b/c": "the namespace is given with -n",
-		"etl/a": `"etl" is none of pod, job and pvc`,
+		"e_l/a": `"e_l" is no kind of an object`,
 		"UPPER": "is not a target", "job/": "is not a target", "pod/a --pod b": "give one", "job/a --job b": "give one", "--limit -1": "negative",
 		"--watch --limit 3": "--watch and --limit", "-w --strict": "--watch and --strict", "-w -o yaml": "events with -o json",
 		"-o xml": `"xml" is not wide`, "--since yesterday": "90m, 6h or 2d", "--since -5m": "90m, 6h or 2d", "--job a/b": "not the name of a job",

@@ -13,8 +13,9 @@ import (
 )
 
 // targetNotes end the usage of each verb that takes a target.
-const targetNotes = `TARGET is the name of a pod (POD or pod/POD), a Job (job/JOB), a deleted claim (pvc/CLAIM), or a retained volume
-(POD.xxxxxxxxxxxx or CLAIM.xxxxxxxxxxxx, as list shows it). If it matches several volumes, --last takes the newest,
+const targetNotes = `TARGET is the name of a pod (POD or pod/POD), a Job (job/JOB), another owner of pods as list shows it (workflow/NAME,
+raycluster/NAME, statefulset/NAME), a deleted claim (pvc/CLAIM), or a retained volume (POD.xxxxxxxxxxxx or
+CLAIM.xxxxxxxxxxxx, as list shows it). If it matches several volumes, --last takes the newest,
 --volume NAME the one with this name in the pod, and --selector those with a label.
 PATH begins at the top of the volume. If there is one more colon before it, it is percent-encoded: POD::out/a%0Ab.`
 
@@ -27,20 +28,23 @@ const (
 	// fieldClaim is that of volumes that had a claim, and no pod of their own.
 	fieldClaim = "spec.claimName"
 	fieldNode  = "spec.nodeName"
+	// fieldOwner is what made the pod, as the column OWNER has it.
+	fieldOwner = "spec.owner"
 	// fieldPhase is Gone for volumes that were deleted.
 	fieldPhase = "status.phase"
 )
 
 // target is what the user names: volumes, and perhaps a path in them. One of its names is set.
 type target struct {
-	// volume is the name of a retained volume, pod, job and claim those of whose volumes are meant.
-	volume, pod, job, claim string
+	// volume is the name of a retained volume, pod, job and claim those of whose volumes are meant. owner is KIND/NAME of
+	// another controller of pods.
+	volume, pod, job, claim, owner string
 	// hasPath says that a colon came. path is the path behind it, as the API takes it.
 	hasPath bool
 	path    string
 }
 
-// parseTarget reads [pod/|job/|pvc/]NAME[:PATH].
+// parseTarget reads [KIND/]NAME[:PATH].
 func parseTarget(text string) (target, error) {
 	head, path, hasPath, err := verbs.CutTarget(text)
 	t := target{hasPath: hasPath, path: path}
@@ -52,7 +56,7 @@ func parseTarget(text string) (target, error) {
 		name = head
 	}
 	if !objectName(name) {
-		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, pvc/CLAIM, or the name of a retained volume%s",
+		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, KIND/NAME of another owner, pvc/CLAIM, or the name of a retained volume%s",
 			verbs.Quoted(text), hintOf(head))
 	}
 	if !hasKind {
@@ -63,7 +67,7 @@ func parseTarget(text string) (target, error) {
 		}
 		return t, nil
 	}
-	switch strings.ToLower(kind) {
+	switch kind = strings.ToLower(kind); kind {
 	case "pod", "pods", "po":
 		t.pod = name
 	case "job", "jobs", "job.batch", "jobs.batch":
@@ -74,7 +78,11 @@ func parseTarget(text string) (target, error) {
 		resource.Singular + "." + resource.Group, resource.Resource + "." + resource.Group:
 		t.volume = name
 	default:
-		return t, verbs.WrongUsage("%s: %s is none of pod, job and pvc; the namespace is given with -n", verbs.Quoted(text), verbs.Quoted(kind))
+		kind, _, _ = strings.Cut(kind, ".") // its group
+		if !objectName(kind) {
+			return t, verbs.WrongUsage("%s: %s is no kind of an object", verbs.Quoted(text), verbs.Quoted(kind))
+		}
+		t.owner = kind + "/" + name
 	}
 	return t, nil
 }
@@ -108,6 +116,8 @@ func (t target) String() string {
 		return "pod/" + t.pod
 	case t.claim != "":
 		return "pvc/" + t.claim
+	case t.owner != "":
+		return t.owner
 	}
 	return t.volume
 }
@@ -123,6 +133,8 @@ func (t target) query(namespace, selector string) cluster.Query {
 		q.FieldSelector = equals(fieldPod, t.pod)
 	case t.claim != "":
 		q.FieldSelector = equals(fieldClaim, t.claim)
+	case t.owner != "":
+		q.FieldSelector = equals(fieldOwner, t.owner)
 	case t.volume != "":
 		q.FieldSelector = equals(fieldName, t.volume)
 	}

@@ -17,6 +17,9 @@ func TestParseTarget(t *testing.T) {
 		"job/nightly":                  {job: "nightly"},
 		"job.batch/nightly":            {job: "nightly"},
 		"pvc/data":                     {claim: "data"},
+		"workflow/etl-x7k2q":           {owner: "workflow/etl-x7k2q"},
+		"RayCluster.ray.io/tune":       {owner: "raycluster/tune"},
+		"statefulset/web:a":            {owner: "statefulset/web", hasPath: true, path: "a"},
 		"PersistentVolumeClaims/a:b":   {claim: "a", hasPath: true, path: "b"},
 		"a.b.c":                        {pod: "a.b.c"},
 		"web-0.q3fd7k2m9c4a":           {volume: "web-0.q3fd7k2m9c4a"},
@@ -44,7 +47,7 @@ func TestParseTarget(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", ":", ":a", "/", "/a", "a/", "pod/", "job/:x", "service/a", "etl/web-0", "a/b/c", "job/a/b", "A", "a_b", "-a", "a..b", "a b", "\x1b",
+		"", ":", ":a", "/", "/a", "a/", "pod/", "job/:x", "a_b/c", "a/b/c", "job/a/b", "A", "a_b", "-a", "a..b", "a b", "\x1b",
 		"a:..", "a:b/../..", strings.Repeat("a", 254), "a::%zz",
 	} {
 		if got, err := parseTarget(text); err == nil || verbs.CodeOf(err) != verbs.CodeUsage {

@@ -77,7 +77,7 @@ func (s *session) uiTarget(ctx context.Context, c *choice, args []string) (*web.
 		return &web.Target{Namespace: v.Namespace, Name: v.Name}, err
 	}
 	search := t.pod
-	if t.job != "" {
+	if t.job != "" || t.owner != "" {
 		search = t.String()
 	}
 	return &web.Target{Namespace: cmp.Or(s.namespace, web.Everywhere), Search: search}, nil

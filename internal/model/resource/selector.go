@@ -18,6 +18,7 @@ const (
 	fieldPodUID  = "spec.podUID"
 	fieldClaim   = "spec.claimName"
 	fieldNode    = "spec.nodeName"
+	fieldOwner   = "spec.owner"
 	fieldPhase   = "status.phase"
 	phaseOfNodes = "Retained"
 )
@@ -42,7 +43,7 @@ func ParseSelector(labelSelector, fieldSelector string) (Selector, error) {
 		return s, BadRequest(api.BadParameter, "fieldSelector", "fieldSelector=%q cannot be read: %v", fieldSelector, err)
 	}
 	s.fields = byField.Requirements()
-	known := []string{fieldName, fieldPod, fieldPodUID, fieldClaim, fieldNode, fieldPhase}
+	known := []string{fieldName, fieldPod, fieldPodUID, fieldClaim, fieldNode, fieldOwner, fieldPhase}
 	for _, r := range s.fields {
 		if !slices.Contains(known, r.Field) {
 			return s, BadRequest(api.BadParameter, "fieldSelector", "fieldSelector: volumes are not selected by %q, but by %v", r.Field, known)
@@ -200,6 +201,10 @@ func value(v *RetainedVolume, field string) string {
 		return v.Spec.ClaimName
 	case fieldNode:
 		return v.Spec.NodeName
+	case fieldOwner:
+		if o := v.Spec.Owner; o != nil && !o.Guessed {
+			return o.String()
+		}
 	case fieldPhase:
 		return v.Status.Phase
 	}

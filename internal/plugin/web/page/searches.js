@@ -8,18 +8,19 @@ export const mostLines = 5000;
 const mostRecord = 64 << 10;
 
 const jobLabel = "batch.kubernetes.io/job-name";
-const validOf = /^(job|pod)\/([a-z0-9]([-.a-z0-9]*[a-z0-9])?)$/;
+const validOf = /^([a-z][a-z0-9]*)\/([a-z0-9]([-.a-z0-9]*[a-z0-9])?)$/;
 
-// selects returns the parameters that select the volumes of a job or pod: "job/nightly". Empty text selects all, and null says that
-// the text is neither.
+// selects returns the parameters that select the volumes of a pod, a job, or another owner of pods: "job/nightly". Empty text selects
+// all, and null says that the text is none of these.
 export function selects(of) {
   if (of === "") return {};
   const match = validOf.exec(of);
-  if (!match) return null;
-  return match[1] === "job" ? { labelSelector: `${jobLabel}=${match[2]}` } : { fieldSelector: `spec.podName=${match[2]}` };
+  if (!match || match[1] === "pvc") return null;
+  if (match[1] === "job") return { labelSelector: `${jobLabel}=${match[2]}` };
+  return { fieldSelector: match[1] === "pod" ? `spec.podName=${match[2]}` : `spec.owner=${of}` };
 }
 
-// commonOf returns the job or the pod that all volumes belong to; empty if there is none.
+// commonOf returns the owner or the pod that all volumes belong to; empty if there is none.
 export function commonOf(volumes) {
   if (volumes.length === 0) return "";
   const same = (of) => volumes.every((v) => of(v) === of(volumes[0])) && selects(of(volumes[0])) ? of(volumes[0]) : "";

@@ -31,7 +31,7 @@ export class SearchView {
     };
     const labels = [
       field("pattern", "Regular expression", { id: "search", type: "search", class: "pattern", required: true, maxlength: 1024 }),
-      field("files", "Files", { placeholder: "*.log, out/**" }), field("of", "Job or pod", { placeholder: "job/NAME, pod/NAME" }),
+      field("files", "Files", { placeholder: "*.log, out/**" }), field("of", "Owner or pod", { placeholder: "job/NAME, pod/NAME" }),
       check("ignoreCase", "Ignore case"), check("archived", "Archived ones too"),
     ];
     this.cancel = button("Cancel", () => this.#cancelled(), { id: "cancel-search", hidden: true });
@@ -127,7 +127,7 @@ export class SearchView {
     const selected = selects(this.of.value.trim());
     if (!selected) {
       found.stopped = true;
-      this.#ended([notice("error", "Only the volumes of a job or of a pod can be searched alone", ["Write it as job/NAME or pod/NAME, or leave the field empty."])]);
+      this.#ended([notice("error", "Only the volumes of an owner of pods, or of a pod, can be searched alone", ["Write it as job/NAME or pod/NAME, or leave the field empty."])]);
       return;
     }
     const what = { grep: this.pattern.value, files: this.files.value.trim(), ignoreCase: this.ignoreCase.checked ? "true" : "", archived: this.archived.checked ? "true" : "" };

@@ -99,14 +99,16 @@ test("jobs and pods are selected", () => {
   assert.deepEqual(selects(""), {});
   assert.deepEqual(selects("job/nightly"), { labelSelector: "batch.kubernetes.io/job-name=nightly" });
   assert.deepEqual(selects("pod/a.b"), { fieldSelector: "spec.podName=a.b" });
-  for (const bad of ["nightly", "job/", "job/a,b=c", "replicaset/web", "pod/A"]) assert.equal(selects(bad), null);
+  assert.deepEqual(selects("workflow/etl-x7k2q"), { fieldSelector: "spec.owner=workflow/etl-x7k2q" });
+  for (const bad of ["nightly", "job/", "job/a,b=c", "pvc/data", "pod/A", "a,b/c"]) assert.equal(selects(bad), null);
 });
 
-test("what is shown may be of one job or pod", () => {
+test("what is shown may be of one owner or pod", () => {
   const v = (owner, pod) => ({ owner, pod });
   assert.equal(commonOf([]), "");
   assert.equal(commonOf([v("job/a", "a-1"), v("job/a", "a-2")]), "job/a");
-  assert.equal(commonOf([v("replicaset/w", "w-1"), v("replicaset/w", "w-1")]), "pod/w-1");
+  assert.equal(commonOf([v("replicaset/w", "w-1"), v("replicaset/w", "w-2")]), "replicaset/w");
+  assert.equal(commonOf([v("pvc/d", "w-1"), v("pvc/d", "w-1")]), "pod/w-1");
   assert.equal(commonOf([v("job/a", "a-1"), v("job/b", "b-2")]), "");
   assert.equal(commonOf([v("", ""), v("", "")]), "");
 });
