@@ -56,8 +56,8 @@ func parseTarget(text string) (target, error) {
 		name = head
 	}
 	if !objectName(name) {
-		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, KIND/NAME of another owner, pvc/CLAIM, or the name of a retained volume%s",
-			verbs.Quoted(text), hintOf(head))
+		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, KIND/NAME of another owner, pvc/CLAIM, or the name of a "+
+			"retained volume%s", verbs.Quoted(text), hintOf(head))
 	}
 	if !hasKind {
 		if _, _, _, _, err := resource.ParseName(name); err == nil {
