@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
+	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/model/volume"
 	"github.com/katbox/katbox/internal/plugin/cluster"
 )
@@ -151,8 +154,32 @@ func (c *choice) nothing(ctx context.Context, s *session, t target, incomplete b
 	if job := (target{job: t.pod}); t.pod != "" && s.matchesAny(ctx, job.query(s.namespace, "")) {
 		return verbs.NoVolume("no retained volume %s is of a pod %s, but there are some of the Job: give %s", where, t.pod, job)
 	}
+	if gone := s.gone(ctx, t, c.selector, c.volume); gone != "" {
+		return verbs.NoVolume("no retained volume %s matches %s any more: %s", where, t, gone)
+	}
+	if t.owner != "" {
+		return verbs.NoVolume("no retained volume %s is of a pod that %s made: owners are named as the column OWNER of %s list has them, and a "+
+			"namespace is given with -n", where, t, s.Program)
+	}
 	return verbs.NoVolume("no retained volume %s matches %s: it expired, there was none, or its pod ended in the last seconds; see %s list. "+
 		"If the pod still runs, read its files with kubectl exec", where, t, s.Program)
+}
+
+// gone says when and why the last of the volumes went that a target means, of any name or of one; empty if no node remembers it.
+func (s *session) gone(ctx context.Context, t target, selector, name string) (text string) {
+	q := t.query(s.namespace, selector)
+	q.FieldSelector, q.Limit = and(q.FieldSelector, equals(fieldPhase, api.PhaseGone)), goneSize
+	_ = s.client.Pages(ctx, q, func(page cluster.Page) error {
+		for _, v := range page.Items {
+			if g := v.Status.Gone; g != nil && (name == "" || name == v.Spec.VolumeName) {
+				text = fmt.Sprintf("the last one went %s, and was kept for %s of %s (%s); see %s list --gone %s", terminal.Ago(s.Now(), g.At.Time),
+					g.Kept, g.Promised, verbs.WhyGone(s.Now(), g.Reason, g.By, g.Why, time.Time{}), s.Program, t)
+				return cluster.ErrEnough
+			}
+		}
+		return nil
+	})
+	return text
 }
 
 // matchesAny reports whether a query selects a volume, as far as that can be found out.

@@ -63,8 +63,10 @@ func (s *session) podOf(ctx context.Context, t target, selector string) (kept []
 	case len(kept) == 0 && incomplete:
 		return nil, false, fmt.Errorf("nothing of %s is kept on the nodes that answered; some did not: try again later", t)
 	case len(kept) == 0:
-		return nil, false, verbs.NoVolume("nothing of %s is kept; see %s list --gone. If the pod still exists, see kubectl describe",
-			t, s.Program)
+		if gone := s.gone(ctx, t, selector, ""); gone != "" {
+			return nil, false, verbs.NoVolume("nothing of %s is kept any more: %s", t, gone)
+		}
+		return nil, false, verbs.NoVolume("nothing of %s is kept; see %s list. If the pod still exists, see kubectl describe", t, s.Program)
 	}
 	return kept, incomplete, nil
 }

@@ -61,6 +61,9 @@ func (c *choice) logs(ctx context.Context, s *session, t target) (resource.Retai
 	case last.Name == "" && incomplete:
 		return last, fmt.Errorf("no logs of %s are kept on the nodes that answered; some did not: try again later", t)
 	case last.Name == "":
+		if gone := s.gone(ctx, t, c.selector, c.volume); gone != "" {
+			return last, verbs.NoVolume("no logs of %s are kept any more: %s", t, gone)
+		}
 		return last, verbs.NoVolume("no logs of %s are kept: its node keeps none (--logs=off) or had no room, it printed nothing, they have "+
 			"expired, or it ended in the last seconds; see %s list %s. If the pod still exists, read them with kubectl logs", t, s.Program, t)
 	}
