@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -203,8 +204,20 @@ func (d *daemon) wait() int {
 // crash is a SIGKILL and a start.
 func (d *daemon) crash() {
 	d.t.Helper()
+	_, err := os.Stat(d.layout().Admin)
 	d.signal(syscall.SIGKILL)
 	d.start()
+	if err != nil {
+		return
+	}
+	// It is the last thing that the daemon opens.
+	d.eventually("the admin socket is served again", func() bool {
+		c, err := net.Dial("unix", d.layout().Admin)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
 }
 
 // fails runs the daemon, which must end by itself, and returns its only line on stderr.
