@@ -141,9 +141,12 @@ func TestListGone(t *testing.T) {
 			t.Errorf("list %s: code %d, %q, want %q", args, code, stderr, want)
 		}
 	}
-	const early, see = " any more: the last one went 0s ago, and was kept for ", "(bytes: the disk ran short of space); see kubectl katbox list --gone "
+	const early = " any more: the last one went 0s ago, and was kept for "
+	const see = "(bytes: the disk ran short of space); see kubectl katbox list --gone "
 	for args, parts := range map[string][]string{
-		"ls pod/nightly-9fz1c":           {"no retained volume in namespace ci matches pod/nightly-9fz1c" + early, " of 12h " + see + "pod/nightly-9fz1c"},
+		"ls pod/nightly-9fz1c": {
+			"no retained volume in namespace ci matches pod/nightly-9fz1c" + early, " of 12h " + see + "pod/nightly-9fz1c",
+		},
 		"stat job/nightly":               {"no retained volume in namespace ci matches job/nightly" + early, see},
 		"cp pod/nightly-x7k2p -":         {" of 12h (purged by eve: a secret)"},
 		"describe nightly-9fz1c":         {"nothing of pod/nightly-9fz1c is kept" + early, see},
