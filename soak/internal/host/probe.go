@@ -17,13 +17,17 @@ const probeName = ".soak-probe"
 // already, so that it works on a full disk too.
 type Probe struct{ file *os.File }
 
-// NewProbe makes the file.
+// NewProbe makes the file, with its block.
 func (d *Disk) NewProbe() (*Probe, error) {
 	file, err := os.Create(filepath.Join(d.work, probeName))
 	if err != nil {
 		return nil, fmt.Errorf("make a probe: %w", err)
 	}
-	return &Probe{file: file}, nil
+	p := &Probe{file: file}
+	if err := p.Write(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
 }
 
 // Write writes a block and returns when it is on the disk.
