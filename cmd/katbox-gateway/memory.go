@@ -5,6 +5,8 @@ import (
 	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/katbox/katbox/internal/lib/retry"
 )
 
 const (
@@ -16,8 +18,8 @@ const (
 	scaleInterval = 5 * time.Second
 )
 
-// gcPercent returns the garbage collector's target ([debug.SetGCPercent]) for a gateway with so many connections. By default the heap
-// may double between two collections. Connections hardly change, so the room to double would be wasted.
+// gcPercent returns the garbage collector's target ([debug.SetGCPercent]) for a gateway with that number of connections. By default
+// the heap may double between two collections. Connections hardly change, so the room to double would be wasted.
 func gcPercent(connections int) int {
 	return 100 * garbage / (garbage + connections*connectionBytes)
 }
@@ -33,8 +35,6 @@ func scaleGC(ctx context.Context, connections func() int) {
 			last = percent
 			debug.SetGCPercent(percent)
 		}
-		waiting, cancel := context.WithTimeout(ctx, scaleInterval)
-		<-waiting.Done()
-		cancel()
+		_ = retry.Pause(ctx, scaleInterval)
 	}
 }

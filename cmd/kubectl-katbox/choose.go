@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
-	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -167,9 +166,7 @@ func (c *choice) nothing(ctx context.Context, s *session, t target, incomplete b
 
 // gone says when and why the last of the volumes went that a target means, of any name or of one; empty if no node remembers it.
 func (s *session) gone(ctx context.Context, t target, selector, name string) (text string) {
-	q := t.query(s.namespace, selector)
-	q.FieldSelector, q.Limit = and(q.FieldSelector, equals(fieldPhase, api.PhaseGone)), goneSize
-	_ = s.client.Pages(ctx, q, func(page cluster.Page) error {
+	_ = s.client.Pages(ctx, ofGone(t.query(s.namespace, selector)), func(page cluster.Page) error {
 		for _, v := range page.Items {
 			if g := v.Status.Gone; g != nil && (name == "" || name == v.Spec.VolumeName) {
 				text = fmt.Sprintf("the last one went %s, and was kept for %s of %s (%s); see %s list --gone %s", terminal.Ago(s.Now(), g.At.Time),

@@ -226,17 +226,22 @@ func (l *listing) hint(ctx context.Context) string {
 
 // wentEarly reports whether some of what the list selects went early lately. Where that cannot be told it is false.
 func (l *listing) wentEarly(ctx context.Context) (early bool) {
-	gone, q := *l, l.q
-	q.FieldSelector, q.Limit = and(q.FieldSelector, equals(fieldPhase, api.PhaseGone)), goneSize
+	gone := *l
 	if lately := l.s.Now().Add(-verbs.Lately); gone.after.Before(lately) {
 		gone.after = lately
 	}
-	_ = l.s.client.Pages(ctx, q, func(page cluster.Page) error {
+	_ = l.s.client.Pages(ctx, ofGone(l.q), func(page cluster.Page) error {
 		kept, _ := gone.keep(page.Items)
 		early = slices.ContainsFunc(kept, func(v resource.RetainedVolume) bool { return v.Status.Gone != nil && v.Status.Gone.Early })
 		return nil
 	})
 	return early
+}
+
+// ofGone returns the query for what is gone of what another one selects. That has one page.
+func ofGone(q cluster.Query) cluster.Query {
+	q.FieldSelector, q.Limit = and(q.FieldSelector, equals(fieldPhase, api.PhaseGone)), goneSize
+	return q
 }
 
 // each calls f with each page of the list that is not empty. It returns how many volumes these had, and

@@ -196,7 +196,7 @@ func (s *story) come(ctx context.Context, p part) error {
 	return nil
 }
 
-// back starts a replica anew, which had so many nodes, and waits until it has them again, and reaches all.
+// back starts a replica anew, which had that number of nodes, and waits until it has them again, and reaches all.
 func (s *story) back(ctx context.Context, g *gateway, nodes int) error {
 	if err := g.start(); err != nil {
 		return err

@@ -247,8 +247,8 @@ func (o *objects) leave(of string, x *object) {
 	o.wake()
 }
 
-// room reports whether there is room for so many bytes, and drops what is not used to make some, if that is enough. The caller holds the
-// lock.
+// room reports whether there is room for that number of bytes, and drops what is not used to make some, if that is enough. The caller
+// holds the lock.
 func (o *objects) room(size int64) bool {
 	if o.taken-o.idleBytes+size > o.most {
 		return false

@@ -97,31 +97,36 @@ func (l *BoundedListener) ask(c *connection) {
 // Changed is the hook of an HTTP server whose connections are from a [BoundedListener]: it calls it when a
 // request was read and when it was answered.
 func Changed(conn net.Conn, state http.ConnState) {
-	c := bounded(conn)
-	if c == nil {
-		return
-	}
-	l := c.of
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c.in == nil || c.in == &l.kept {
-		return // it was dropped, or does not belong to the crowd
-	}
-	switch state {
-	case http.StateActive:
-		l.ask(c)
-	case http.StateIdle:
-		c.in.remove(c)
-		l.add(c)
-	case http.StateHijacked:
-		c.in.remove(c)
-		c.free.Store(true)
-	}
+	inCrowd(conn, func(l *BoundedListener, c *connection) {
+		switch state {
+		case http.StateActive:
+			l.ask(c)
+		case http.StateIdle:
+			c.in.remove(c)
+			l.add(c)
+		case http.StateHijacked:
+			c.in.remove(c)
+			c.free.Store(true)
+		}
+	})
 }
 
 // Keep takes a connection out of the crowd: its client has proven who it is, and no other client may cost it its connection. Of those
 // that are kept an old one is closed when there are more than 64.
 func Keep(conn net.Conn) {
+	inCrowd(conn, func(l *BoundedListener, c *connection) {
+		c.in.remove(c)
+		l.kept.add(c)
+		c.free.Store(true)
+		if l.kept.tooMany() {
+			l.kept.victim().drop()
+		}
+	})
+}
+
+// inCrowd calls do with a connection that belongs to the crowd, and its listener, under the lock of that. It does nothing for one that
+// was dropped or that is kept.
+func inCrowd(conn net.Conn, do func(*BoundedListener, *connection)) {
 	c := bounded(conn)
 	if c == nil {
 		return
@@ -129,14 +134,8 @@ func Keep(conn net.Conn) {
 	l := c.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.in == nil || c.in == &l.kept {
-		return
-	}
-	c.in.remove(c)
-	l.kept.add(c)
-	c.free.Store(true)
-	if l.kept.tooMany() {
-		l.kept.victim().drop()
+	if c.in != nil && c.in != &l.kept {
+		do(l, c)
 	}
 }
 

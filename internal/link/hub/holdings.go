@@ -160,12 +160,12 @@ func compact(h api.Holding) (holding, error) {
 	}
 	return holding{
 		tenant:  unique.Make(tenant{h.Namespace, h.NamespaceUID, h.Verdict}),
-		volumes: int64(h.Volumes), newest: nanoseconds(h.Newest), oldest: nanoseconds(h.Oldest),
+		volumes: int64(h.Volumes), newest: Nanoseconds(h.Newest), oldest: Nanoseconds(h.Oldest),
 	}, nil
 }
 
-// nanoseconds returns a time as nanoseconds since 1970, and 0 for years that have none.
-func nanoseconds(t time.Time) int64 {
+// Nanoseconds returns a time as nanoseconds since 1970, and 0 for years that have none.
+func Nanoseconds(t time.Time) int64 {
 	if y := t.Year(); y < 1970 || y > 2261 {
 		return 0
 	}

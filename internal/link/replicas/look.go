@@ -82,21 +82,13 @@ func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 			}
 			n.Held = append(n.Held, place, h.Volumes)
 			if namespace != hub.AnyNamespace {
-				n.Newest = append(n.Newest, nanoseconds(h.Newest))
+				n.Newest = append(n.Newest, hub.Nanoseconds(h.Newest))
 			}
 		}
 		answer.Nodes = append(answer.Nodes, n)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer) // the other replica has left
-}
-
-// nanoseconds returns a time as nanoseconds since 1970; 0 if it is not known.
-func nanoseconds(at time.Time) int64 {
-	if at.IsZero() {
-		return 0
-	}
-	return at.UnixNano()
 }
 
 // holdings returns what a node holds.
