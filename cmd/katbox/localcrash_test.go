@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -299,12 +300,14 @@ var localOutOfReach = map[string]string{
 	"localdisk.writeFile/Unlinkat":             "after a write that has failed",
 }
 
-// playVolume plays all calls for a volume, each with a crash at each of its points. No other pool has volumes of these
-// names: what uses a loop device of a volume of that name holds up an unstage.
+// playVolume plays all calls for a volume, each with a crash at each of its points. No other pool ever had volumes of
+// these names: what uses a loop device of a volume of that name holds up an unstage, and a run that was killed between
+// freeze and thaw leaves one for ever.
 func (c *localCrash) playVolume() {
 	t := c.t
 	const data = "data"
-	origin, other, copied := c.backend+"-1", c.backend+"-2", c.backend+"-3"
+	run := fmt.Sprintf("%s-%x-", c.backend, rand.Uint64())
+	origin, other, copied := run+"1", run+"2", run+"3"
 	size := int64(crashSize)
 	c.play(crashStep{name: "make", prepare: nothing, call: c.make(other, local.Source{}), after: inOrder(
 		c.holds(other, ""), c.promised(1, size), c.remove(other), c.promised(0, 0))})

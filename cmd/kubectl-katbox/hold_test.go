@@ -141,15 +141,16 @@ func TestListGone(t *testing.T) {
 			t.Errorf("list %s: code %d, %q, want %q", args, code, stderr, want)
 		}
 	}
-	const early = " any more: the last one went 0s ago, and was kept for "
+	const early = " any more: the last one went "
+	const kept = "s ago, and was kept for "
 	const see = "(bytes: the disk ran short of space); see kubectl katbox list --gone "
 	for args, parts := range map[string][]string{
 		"ls pod/nightly-9fz1c": {
-			"no retained volume in namespace ci matches pod/nightly-9fz1c" + early, " of 12h " + see + "pod/nightly-9fz1c",
+			"no retained volume in namespace ci matches pod/nightly-9fz1c" + early, kept, " of 12h " + see + "pod/nightly-9fz1c",
 		},
-		"stat job/nightly":               {"no retained volume in namespace ci matches job/nightly" + early, see},
+		"stat job/nightly":               {"no retained volume in namespace ci matches job/nightly" + early, kept, see},
 		"cp pod/nightly-x7k2p -":         {" of 12h (purged by eve: a secret)"},
-		"describe nightly-9fz1c":         {"nothing of pod/nightly-9fz1c is kept" + early, see},
+		"describe nightly-9fz1c":         {"nothing of pod/nightly-9fz1c is kept" + early, kept, see},
 		"logs job/nightly":               {"its node keeps none"}, // what went had no logs
 		"ls nightly-9fz1c --volume none": {"it expired, there was none"},
 	} {
