@@ -244,12 +244,19 @@ func (c *gatewayCluster) testRollout() {
 	} else {
 		c.t.Logf("cut at %d of %d bytes: %v", offset, longBytes, err)
 	}
-	answer, err := c.as(bob).open(c.t.Context(), v.path()+"/log?path=data", http.Header{
-		"Range": {fmt.Sprintf("bytes=%d-", offset)}, "If-Range": {tag},
+	var answer *http.Response
+	// The node may not have come back to the new gateway yet: a client asks again.
+	c.eventually("the rest of a download comes", func() (err error) {
+		answer, err = c.as(bob).open(c.t.Context(), v.path()+"/log?path=data", http.Header{
+			"Range": {fmt.Sprintf("bytes=%d-", offset)}, "If-Range": {tag},
+		})
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable {
+			return err
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		return errors.Join(fmt.Errorf("%s, Retry-After %q: %s", answer.Status, answer.Header.Get("Retry-After"), body), err)
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	defer answer.Body.Close()
 	n, err := io.Copy(sum, answer.Body)
 	got := hex.EncodeToString(sum.Sum(nil))
