@@ -73,6 +73,34 @@ func TestDetachOfAnEarlierRunMayStillCome(t *testing.T) {
 	})
 }
 
+// TestDetachOfAnotherModeMayStillCome: an earlier run has asked twice to detach what was left in another mode, and only the
+// second request has been carried out. The first is still to come.
+func TestDetachOfAnotherModeMayStillCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		w := newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return silentOnce{a, &silent} })
+		w.create("pvc-1", 1, true)
+		w.create("pvc-2", 1, true)
+		w.attach("pvc-2", "node1")
+		id, server := w.volume("pvc-1").Status.ID, w.on().servers[0].ID
+		_, err := w.mem.Attach(w.ctx, array.NewAttachment{VolumeID: id, ServerID: server, ReadOnly: true})
+		w.must(err)
+		silent.Store(true)
+		_, err = w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node1"})
+		w.wants(err, volume.ErrUnavailable, "pvc-1")
+		w.stop()
+		w.must(w.mem.Detach(w.ctx, id, server))
+		w.settle = 30 * time.Second
+		w.start()
+		time.AfterFunc(20*time.Second, func() { _ = w.mem.Detach(w.ctx, id, server) })
+		w.attach("pvc-1", "node1")
+		time.Sleep(time.Minute)
+		if on := w.on(); len(on.attachments) != 2 {
+			t.Errorf("the array has the attachments %+v", on.attachments)
+		}
+	})
+}
+
 // silentOnce is an array that does not answer the next detach.
 type silentOnce struct {
 	array.Array

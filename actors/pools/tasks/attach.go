@@ -135,9 +135,13 @@ func (t *task) newAttachment(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, node *v1alpha1.PoolNode,
 	pool poolmessages.UsablePool,
 ) error {
+	if a.Status.State == v1alpha1.AttachmentDetaching && t.Early() {
+		return rules.Errorf(volume.ErrUncertain, "a request of an earlier run of the controller may still come to detach volume %s from node %s",
+			a.Spec.VolumeName, a.Spec.NodeName)
+	}
 	var got array.Attachment
 	err := t.withServer(ctx, pool, node, a.Spec.Protocol, func(id string) (err error) {
-		got, err = attachTo(ctx, pool.Array, array.NewAttachment{
+		got, err = t.attachTo(ctx, a, pool.Array, array.NewAttachment{
 			ServerID: id, VolumeID: v.Status.ID, NFS: a.Spec.Protocol == v1alpha1.NFS, ReadOnly: a.Spec.ReadOnly,
 		})
 		return err
@@ -170,16 +174,19 @@ func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 }
 
 // attachTo attaches a volume. What is left of an earlier attachment in another mode is detached first:
-// there is no resource of it any more, so it serves no pod.
-func attachTo(ctx context.Context, a array.Array, want array.NewAttachment) (array.Attachment, error) {
-	got, err := a.Attach(ctx, want)
+// there is no resource of it any more, so it serves no pod. The resource says so before the array is asked to.
+func (t *task) attachTo(ctx context.Context, a *v1alpha1.PoolAttachment, on array.Array, want array.NewAttachment) (array.Attachment, error) {
+	got, err := on.Attach(ctx, want)
 	if err != nil || got.ReadOnly == want.ReadOnly {
 		return got, err
 	}
-	if err := a.Detach(ctx, want.VolumeID, want.ServerID); err != nil {
+	if err := t.writeStatus(ctx, a, func() { a.Status.State = v1alpha1.AttachmentDetaching }); err != nil {
 		return got, err
 	}
-	return a.Attach(ctx, want)
+	if err := on.Detach(ctx, want.VolumeID, want.ServerID); err != nil {
+		return got, err
+	}
+	return on.Attach(ctx, want)
 }
 
 // attached writes what is on the array into a status. The node has still to log in to an iSCSI target; what it

@@ -75,7 +75,8 @@ func (c *client) Attach(ctx context.Context, n array.NewAttachment) (array.Attac
 }
 
 // Detach detaches a volume from a server record, and looks that it is. Where an earlier attach may
-// still come, it waits for that.
+// still come, it waits for that. While an earlier detach may still come, the error is [array.ErrUncertain]
+// although the volume is detached: what is attached after nil no request of this process takes away.
 func (c *client) Detach(ctx context.Context, volumeID, serverID string) error {
 	gone, is := false, false
 	done := func(ctx context.Context) (bool, error) {
@@ -91,12 +92,19 @@ func (c *client) Detach(ctx context.Context, volumeID, serverID string) error {
 		_, err := done(ctx)
 		return gone || is, err
 	})
-	if err != nil || gone || !is {
+	if err != nil || gone {
 		return err
 	}
-	return c.make(ctx, c.doubt("detach", volumeID, serverID), call{
-		// Forced: a node that is gone closes no session.
-		method: http.MethodPost, pattern: "volumes/{id}/detach", id: volumeID,
-		body: map[string]any{"servers": serverID, "force": "YES"}, limit: min(shortTime, c.timeout),
-	}, done)
+	doubt := c.doubt("detach", volumeID, serverID)
+	if is {
+		err = c.make(ctx, doubt, call{
+			// Forced: a node that is gone closes no session.
+			method: http.MethodPost, pattern: "volumes/{id}/detach", id: volumeID,
+			body: map[string]any{"servers": serverID, "force": "YES"}, limit: min(shortTime, c.timeout),
+		}, done)
+	}
+	if err == nil && !gone && inDoubt.about(doubt) {
+		return uncertain(fmt.Errorf("an earlier request to %s has had no answer, and may still come", doubt))
+	}
+	return err
 }

@@ -421,7 +421,8 @@ func TestMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLateDetach comes after a second one was answered, and must not take the next attachment away.
+// TestLateDetach comes after a second one was answered, and must not take the next attachment away: neither one of this
+// process, which waits, nor one of the next, since until then the caller does not hear that the volume is detached.
 func TestLateDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -429,6 +430,15 @@ func TestLateDetach(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		wantError(t, w.client.Detach(ctx, first, other), array.ErrUncertain)
+		for range 2 {
+			err := w.client.Detach(t.Context(), first, other)
+			wantError(t, err, array.ErrUncertain)
+			wantText(t, err, "an earlier request to detach volume "+first+", server "+other)
+			if n := len(w.Attachments()); n != 0 {
+				t.Errorf("%d attachments", n)
+			}
+		}
+		time.Sleep(time.Minute) // the array has given up on the first
 		if err := w.client.Detach(t.Context(), first, other); err != nil {
 			t.Error(err)
 		}
