@@ -27,10 +27,11 @@ type fault struct {
 // order is a request to the array.
 type order struct{ method, path, body string }
 
+// rest has some requests to the array go wrong; what is submitted is carried out after 5 s.
 func rest(kind string) fault {
 	return fault{
 		name: kind, least: time.Second, most: 4 * time.Second,
-		begin: order{http.MethodPost, "faults", fmt.Sprintf(`{"kind":%q,"times":3,"skip":2}`, kind)},
+		begin: order{http.MethodPost, "faults", fmt.Sprintf(`{"kind":%q,"times":3,"skip":2,"delay":"5s"}`, kind)},
 		end:   order{http.MethodDelete, "faults", ""},
 	}
 }
