@@ -60,7 +60,7 @@ func (r *Registry) Server(config *tls.Config) *http.Server {
 }
 
 // ReplicaProtocol is what another replica names beside HTTP/2 where it begins TLS.
-const ReplicaProtocol = "katbox-replica/1"
+const ReplicaProtocol = "katbox-replica/2"
 
 // tellApart lets other replicas ask with HTTP/2, and with a certificate that is looked at; all others are nodes.
 func (r *Registry) tellApart(nodes *tls.Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {

@@ -124,13 +124,17 @@ func between(all []holding, namespace string) (named []api.Holding) {
 func (h *holdings) sums() []api.Holding {
 	all := *h.now.Load()
 	sums := append(between(all, ""), between(all, volume.OtherNamespaces)...)
-	rest := holding{oldest: math.MaxInt64}
+	rest, untold := holding{oldest: math.MaxInt64}, false
 	for _, k := range all {
 		if name := k.tenant.Value().namespace; name == "" || name == volume.OtherNamespaces {
 			continue
 		}
 		rest.volumes += k.volumes
 		rest.newest, rest.oldest = max(rest.newest, k.newest), min(rest.oldest, k.oldest)
+		untold = untold || k.newest == 0
+	}
+	if untold {
+		rest.newest = 0 // it may be newer than the others
 	}
 	if rest.volumes > 0 {
 		sums = append(sums, api.Holding{

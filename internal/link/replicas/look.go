@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,11 +32,17 @@ const mostHoldings = 16
 // errOlder: the replica is of a version that does not answer others.
 var errOlder = errors.New("it is of an older version")
 
-// nodesAnswer is what a replica says of its nodes. Many have volumes of the same tenants, which are said once.
+// nodesAnswer is what a replica says of its nodes. There may be 10,000: as objects they took three times as long.
 type nodesAnswer struct {
-	Replica string       `json:"replica"`
-	Tenants []tenant     `json:"tenants,omitempty"`
-	Nodes   []nodeAnswer `json:"nodes"`
+	Replica string `json:"replica"`
+	// Names are those of the nodes, with a space between two. A node's place is that of its name.
+	Names string `json:"names"`
+	// Skips has the place of each node that is skipped, and why.
+	Skips map[int]string `json:"skips,omitempty"`
+	// Tenants are those of whose volumes nodes have some, and Held are four varints for each holding: the place of the node, that of
+	// the tenant, how many volumes, and when the newest was retained, in nanoseconds since 1970, 0 if that is not known.
+	Tenants []tenant `json:"tenants,omitempty"`
+	Held    []byte   `json:"held,omitempty"`
 }
 
 type tenant struct {
@@ -43,19 +51,9 @@ type tenant struct {
 	Verdict   string `json:"verdict,omitempty"`
 }
 
-type nodeAnswer struct {
-	Node string `json:"n"`
-	// Held are pairs: the place of a tenant, and how many volumes the node has of it. Newest is when the newest of these was retained,
-	// for each pair, in nanoseconds since 1970; an older replica does not say it.
-	Held   []int   `json:"h,omitempty"`
-	Newest []int64 `json:"w,omitempty"`
-	Skip   string  `json:"s,omitempty"`
-}
-
 // nodes answers another replica.
 func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 	namespace := request.URL.Query().Get("namespace")
-	answer := nodesAnswer{Replica: r.cfg.Local.ID()}
 	connected := r.cfg.Local.Connected()
 	held := connected
 	if namespace != hub.AnyNamespace {
@@ -65,11 +63,15 @@ func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 	for _, h := range held {
 		of[h.Conn.Node()] = h.Holdings
 	}
+	answer := nodesAnswer{Replica: r.cfg.Local.ID(), Skips: map[int]string{}}
+	names := make([]string, 0, len(connected))
 	places := map[tenant]int{}
-	answer.Nodes = make([]nodeAnswer, 0, len(connected))
-	for _, c := range connected {
-		n := nodeAnswer{Node: c.Conn.Node(), Skip: c.Skip}
-		holdings := of[n.Node]
+	for i, c := range connected {
+		names = append(names, c.Conn.Node())
+		if c.Skip != "" {
+			answer.Skips[i] = c.Skip
+		}
+		holdings := of[c.Conn.Node()]
 		if len(holdings) > mostHoldings {
 			holdings = hub.Unknown
 		}
@@ -80,39 +82,45 @@ func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 				place = len(answer.Tenants)
 				places[t], answer.Tenants = place, append(answer.Tenants, t)
 			}
-			n.Held = append(n.Held, place, h.Volumes)
-			if namespace != hub.AnyNamespace {
-				n.Newest = append(n.Newest, hub.Nanoseconds(h.Newest))
+			for _, number := range []int64{int64(i), int64(place), int64(h.Volumes), hub.Nanoseconds(h.Newest)} {
+				answer.Held = binary.AppendVarint(answer.Held, number)
 			}
 		}
-		answer.Nodes = append(answer.Nodes, n)
 	}
+	answer.Names = strings.Join(names, " ")
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer) // the other replica has left
 }
 
-// holdings returns what a node holds.
-func (a *nodesAnswer) holdings(n nodeAnswer) ([]api.Holding, error) {
-	if len(n.Held)%2 != 0 {
-		return nil, errors.New("a node holds half a pair")
-	}
-	if len(n.Newest) != 0 && len(n.Newest) != len(n.Held)/2 {
-		return nil, errors.New("a node does not say of each pair when its newest volume was retained")
-	}
-	holdings := make([]api.Holding, 0, len(n.Held)/2)
-	for i := 0; i < len(n.Held); i += 2 {
-		place := n.Held[i]
-		if place < 0 || place >= len(a.Tenants) {
-			return nil, fmt.Errorf("there is no tenant %d", place)
+// said are the nodes of an answer, with what they hold.
+func (a *nodesAnswer) said() (map[string]hub.Elsewhere, error) {
+	names := strings.Fields(a.Names)
+	holdings := make([][]api.Holding, len(names))
+	for held := a.Held; len(held) > 0; {
+		var numbers [4]int64
+		for i := range numbers {
+			number, n := binary.Varint(held)
+			if n <= 0 {
+				return nil, errors.New("it ends within a holding")
+			}
+			numbers[i], held = number, held[n:]
 		}
-		t := a.Tenants[place]
-		h := api.Holding{Namespace: t.Namespace, NamespaceUID: t.UID, Verdict: t.Verdict, Volumes: n.Held[i+1]}
-		if len(n.Newest) > 0 {
-			h.Newest = time.Unix(0, n.Newest[i/2])
+		node, of := numbers[0], numbers[1]
+		if node < 0 || node >= int64(len(names)) || of < 0 || of >= int64(len(a.Tenants)) {
+			return nil, fmt.Errorf("there is no node %d, or no tenant %d", node, of)
 		}
-		holdings = append(holdings, h)
+		t := a.Tenants[of]
+		h := api.Holding{Namespace: t.Namespace, NamespaceUID: t.UID, Verdict: t.Verdict, Volumes: int(numbers[2])}
+		if numbers[3] != 0 {
+			h.Newest = time.Unix(0, numbers[3])
+		}
+		holdings[node] = append(holdings[node], h)
 	}
-	return holdings, nil
+	all := make(map[string]hub.Elsewhere, len(names))
+	for i, name := range names {
+		all[name] = hub.Elsewhere{Holdings: holdings[i], Skip: a.Skips[i]}
+	}
+	return all, nil
 }
 
 // Look implements [hub.Replicas]. It does not ask a replica that has not answered twice in a row, and no failure of its own counts:
@@ -128,21 +136,19 @@ func (r *Replicas) Look(caller context.Context, namespace string) map[string]hub
 			continue
 		}
 		asking.Go(func() {
-			answer, err := r.askNodes(ctx, a, namespace)
+			id, nodes, err := r.askNodes(ctx, a, namespace)
 			if err != nil {
 				return
 			}
-			r.note(a, answer)
-			if answer.Replica == r.cfg.Local.ID() {
+			r.note(a, id, nodes)
+			if id == r.cfg.Local.ID() {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for _, n := range answer.Nodes {
-				holdings, _ := answer.holdings(n) // askNodes has looked
-				one := hub.Elsewhere{Holdings: holdings, Skip: n.Skip}
-				if before, twice := all[n.Node]; !twice || better(one, before) {
-					all[n.Node] = one
+			for node, one := range nodes {
+				if before, twice := all[node]; !twice || better(one, before) {
+					all[node] = one
 				}
 			}
 		})
@@ -167,10 +173,10 @@ func (r *Replicas) lookAtAll(caller context.Context) {
 	var asking sync.WaitGroup
 	for _, a := range r.others() {
 		asking.Go(func() {
-			answer, err := r.askNodes(ctx, a, hub.AnyNamespace)
+			id, nodes, err := r.askNodes(ctx, a, hub.AnyNamespace)
 			switch {
 			case err == nil:
-				r.note(a, answer)
+				r.note(a, id, nodes)
 			case caller.Err() == nil:
 				r.noteFailure(a, err)
 			}
@@ -179,32 +185,36 @@ func (r *Replicas) lookAtAll(caller context.Context) {
 	asking.Wait()
 }
 
-// askNodes asks a replica which nodes it has.
-func (r *Replicas) askNodes(ctx context.Context, a netip.AddrPort, namespace string) (*nodesAnswer, error) {
+// askNodes asks a replica which one it is, and which nodes it has.
+func (r *Replicas) askNodes(ctx context.Context, a netip.AddrPort, namespace string) (string, map[string]hub.Elsewhere, error) {
 	target := "https://" + a.String() + nodesPath + "?namespace=" + url.QueryEscape(namespace)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	response, err := r.transport.RoundTrip(request)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answered %s", response.Status)
+		return "", nil, fmt.Errorf("it answered %s", response.Status)
 	}
+	return readNodes(response.Body)
+}
+
+// readNodes reads what a replica has answered.
+func readNodes(body io.Reader) (id string, nodes map[string]hub.Elsewhere, err error) {
 	answer := &nodesAnswer{}
-	if err := json.NewDecoder(io.LimitReader(response.Body, mostNodes)).Decode(answer); err != nil {
-		return nil, fmt.Errorf("its answer cannot be read: %w", err)
+	err = json.NewDecoder(io.LimitReader(body, mostNodes)).Decode(answer)
+	if err == nil {
+		nodes, err = answer.said()
 	}
-	if answer.Replica == "" {
-		return nil, errors.New("its answer does not say which replica it is")
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("its answer cannot be read: %w", err)
+	case answer.Replica == "":
+		return "", nil, errors.New("its answer does not say which replica it is")
 	}
-	for _, n := range answer.Nodes {
-		if _, err := answer.holdings(n); err != nil {
-			return nil, fmt.Errorf("its answer cannot be read: %w", err)
-		}
-	}
-	return answer, nil
+	return answer.Replica, nodes, nil
 }

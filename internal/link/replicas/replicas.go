@@ -183,19 +183,19 @@ func (r *Replicas) others() (all []netip.AddrPort) {
 	return all
 }
 
-// note keeps what an address has answered.
-func (r *Replicas) note(a netip.AddrPort, answer *nodesAnswer) {
+// note keeps which replica has answered at an address, and which nodes it has.
+func (r *Replicas) note(a netip.AddrPort, id string, nodes map[string]hub.Elsewhere) {
+	answers := make(map[string]bool, len(nodes))
+	for node, one := range nodes {
+		answers[node] = one.Skip == ""
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.peers[a]
 	if p == nil {
 		return
 	}
-	p.id, p.older, p.failures, p.failed = answer.Replica, false, 0, ""
-	p.nodes = make(map[string]bool, len(answer.Nodes))
-	for _, n := range answer.Nodes {
-		p.nodes[n.Node] = n.Skip == ""
-	}
+	p.id, p.older, p.failures, p.failed, p.nodes = id, false, 0, "", answers
 }
 
 // noteFailure keeps that an address has not answered. Once is no news: a replica is starting there, or has just ended.
