@@ -15,6 +15,8 @@
 //   - gateway.go runs a replica of the gateway and looks at it; gateways.go are all of them.
 //   - fleet.go runs the other processes, which are play.go and volumes.go.
 //
+// Each node has an address of its own: the gateway limits the connections that come from one. --acts plays some of what happens alone.
+//
 // It takes a cluster that has no gateway yet, and leaves it as it was. It is no place for other work:
 // 5,000 nodes without a kubelet keep its controllers busy.
 package main

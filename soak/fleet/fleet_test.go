@@ -25,6 +25,7 @@ func TestOptions(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--kubeconfig", "a", "--nodes", "0"}, {"--kubeconfig", "a", "--nodes", "x"}, {"--kubeconfig", "a", "more"},
 		{"--kubeconfig", "a", "--namespaces", "9", "--volumes", "8"}, {"--kubeconfig", "a", "--nodes", "3", "--silent", "3"},
+		{"--kubeconfig", "a", "--acts", "lists,lost"},
 	} {
 		if _, err := parseOptions(args); !errors.Is(err, launch.ErrUsage) {
 			t.Errorf("%q: %v", args, err)

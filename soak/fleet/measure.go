@@ -17,7 +17,7 @@ const (
 	group = "/apis/katbox.io/v1alpha1"
 	// listLimit is how long a list of all nodes may take, silentLimit how much longer one with silent
 	// nodes: the time that a node has for its answer, and half a second.
-	listLimit   = 2 * time.Second
+	listLimit   = 3 * time.Second
 	silentLimit = 2500 * time.Millisecond
 	// leastAsked is how many nodes a list asks at least, if there are as many.
 	leastAsked = 1000

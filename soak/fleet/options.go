@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/katbox/katbox/soak/internal/launch"
 )
 
 // mostReplicas bounds the replicas.
 const mostReplicas = 9
+
+// defaultActs are all but restart-one, which is a part of restart.
+const defaultActs = "lists,search,silence,loss,restart"
 
 // options say what to play.
 type options struct {
@@ -26,6 +31,7 @@ type options struct {
 	memory     int
 	goMemory   string
 	parallel   int
+	acts       []string
 	keep       bool
 	verbose    bool
 }
@@ -47,12 +53,18 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.memory, "memory", 400, "how many MiB a replica may have")
 	flags.StringVar(&o.goMemory, "gomemlimit", "336MiB", "GOMEMLIMIT of a replica, as its Deployment has for so many nodes")
 	flags.IntVar(&o.parallel, "parallel", 16, "how many objects are made at the same time")
+	acts := flags.String("acts", defaultActs, "what is played once all nodes are connected, in that order; there is restart-one, too: "+
+		"one replica is started anew")
 	flags.BoolVar(&o.keep, "keep", false, "leave the objects in the cluster, for the next run with the same nodes")
 	flags.BoolVar(&o.verbose, "verbose", false, "show the logs of the gateway and of the nodes")
 	if err := launch.Parse(flags, args); err != nil {
 		return o, err
 	}
+	o.acts = strings.Split(*acts, ",")
+	unknown := slices.IndexFunc(o.acts, func(name string) bool { return (&story{}).act(name) == nil })
 	switch {
+	case unknown >= 0:
+		return o, fmt.Errorf("%w: --acts: there is no act %q", launch.ErrUsage, o.acts[unknown])
 	case o.kubeconfig == "":
 		return o, fmt.Errorf("%w: there is no cluster: set KUBECONFIG, or give --kubeconfig", launch.ErrUsage)
 	case o.nodes < 1 || o.nodes > 20_000, o.namespaces < 1 || o.namespaces > 1000, o.volumes < o.namespaces, o.lists < 1, o.restarts < 0,

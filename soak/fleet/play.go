@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,7 +85,13 @@ func (p part) connect(i int, log logr.Logger, silent, searches *atomic.Int64) er
 			}
 			handler.ServeHTTP(w, r)
 		}),
-		Volumes: volumes, Metrics: counted, Log: log,
+		Volumes: volumes, Metrics: counted, Log: log, From: addressOf(i),
 	})
 	return err
+}
+
+// addressOf returns a node's own address: a gateway limits the connections that come from one. An address of the loopback reaches all
+// addresses of this machine.
+func addressOf(node int) net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(127, 1, byte(node>>8), byte(node))}
 }

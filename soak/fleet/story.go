@@ -72,8 +72,11 @@ func tell(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, act := range []func(context.Context) error{s.connectAll(p), s.lists, s.search, s.silence, s.loss, s.restart} {
-		if err := act(ctx); err != nil {
+	if err := s.connectAll(ctx, p); err != nil {
+		return err
+	}
+	for _, name := range o.acts {
+		if err := s.act(name)(ctx); err != nil {
 			return err
 		}
 	}
@@ -81,6 +84,14 @@ func tell(ctx context.Context, o options, out io.Writer) (err error) {
 		return errors.New("not all is as it has to be")
 	}
 	return nil
+}
+
+// act returns what is played by that name; nil if there is no such act.
+func (s *story) act(name string) func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"lists": s.lists, "search": s.search, "silence": s.silence, "loss": s.loss, "restart": s.restart,
+		"restart-one": func(ctx context.Context) error { return s.again(ctx, s.gateways[0]) },
+	}[name]
 }
 
 // begin makes the objects in the cluster.
@@ -136,35 +147,33 @@ func (s *story) wait(ctx context.Context, what string, is func(context.Context) 
 }
 
 // connectAll starts the gateway and the nodes, and waits until all is connected.
-func (s *story) connectAll(p part) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
-		if err := s.gateways.start(); err != nil {
-			return err
-		}
-		if err := s.wait(ctx, "the gateway's ports", func(ctx context.Context) (bool, error) {
-			c, err := s.gateways.counts(ctx)
-			return err == nil && c.connected == 0, err
-		}); err != nil {
-			return err
-		}
-		for _, some := range p.parts() {
-			one, err := startPlayer(some)
-			if err != nil {
-				return err
-			}
-			s.fleet = append(s.fleet, one)
-			if err := s.come(ctx, some); err != nil {
-				return err
-			}
-		}
-		if err := s.ready(ctx); err != nil {
-			return err
-		}
-		if err := retry.Pause(ctx, idle); err != nil {
-			return err
-		}
-		return s.memory("idle, with all nodes", false)
+func (s *story) connectAll(ctx context.Context, p part) error {
+	if err := s.gateways.start(); err != nil {
+		return err
 	}
+	if err := s.wait(ctx, "the gateway's ports", func(ctx context.Context) (bool, error) {
+		c, err := s.gateways.counts(ctx)
+		return err == nil && c.connected == 0, err
+	}); err != nil {
+		return err
+	}
+	for _, some := range p.parts() {
+		one, err := startPlayer(some)
+		if err != nil {
+			return err
+		}
+		s.fleet = append(s.fleet, one)
+		if err := s.come(ctx, some); err != nil {
+			return err
+		}
+	}
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if err := retry.Pause(ctx, idle); err != nil {
+		return err
+	}
+	return s.memory("idle, with all nodes", false)
 }
 
 // ready waits until the API server asks the gateway.
@@ -216,18 +225,23 @@ func (s *story) back(ctx context.Context, g *gateway, nodes int) error {
 	return nil
 }
 
+// again ends a replica and starts it anew.
+func (s *story) again(ctx context.Context, g *gateway) error {
+	c, err := g.counts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := g.stop(); err != nil {
+		return err
+	}
+	return s.back(ctx, g, c.here)
+}
+
 // restart starts the replicas anew, one after the other, as an update does.
 func (s *story) restart(ctx context.Context) error {
 	for range s.o.restarts {
 		for _, g := range s.gateways {
-			c, err := g.counts(ctx)
-			if err != nil {
-				return err
-			}
-			if err := g.stop(); err != nil {
-				return err
-			}
-			if err := s.back(ctx, g, c.here); err != nil {
+			if err := s.again(ctx, g); err != nil {
 				return err
 			}
 		}

@@ -133,7 +133,7 @@ func readFile(path string) ([]byte, error) {
 
 // dial connects and checks that there is a gateway at the other end.
 func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, *gathered, error) {
-	var d net.Dialer
+	d := net.Dialer{LocalAddr: l.u.cfg.From}
 	raw, err := d.DialContext(ctx, "tcp", l.address.String())
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to %s: %w; check that it runs, and that no NetworkPolicy keeps the node away", l.u.peer, plain(err))

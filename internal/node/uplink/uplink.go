@@ -40,6 +40,8 @@ type Config struct {
 	// Gateway is where gateways listen, or else Controller where controllers do: HOST:PORT, or several
 	// separated by commas.
 	Gateway, Controller string
+	// From is the address that connections come from; nil for any of this machine.
+	From net.Addr
 	// CAFile holds the certificates that sign those of the other end. TokenFile holds the token of the pod's
 	// ServiceAccount. Both are read for each connection, and may appear later.
 	CAFile, TokenFile string
