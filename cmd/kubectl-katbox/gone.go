@@ -30,9 +30,9 @@ func (s *session) newGoneTable(w io.Writer, wide bool) *terminal.Table {
 	if s.namespace == "" {
 		header = append(header, "NAMESPACE")
 	}
-	header = append(header, "NAME", "OWNER", "OUTCOME", "SIZE", "GONE", "KEPT")
+	header = append(header, "NAME", "VOLUME", "OWNER", "OUTCOME", "SIZE", "GONE", "KEPT")
 	if wide {
-		header = append(header, "POD", "VOLUME", "NODE", "POD-UID")
+		header = append(header, "POD", "NODE", "POD-UID")
 	}
 	return terminal.NewTable(w, append(header, "WHY")...)
 }
@@ -47,10 +47,10 @@ func (s *session) goneRow(table *terminal.Table, v *resource.RetainedVolume, wid
 	if s.namespace == "" {
 		cells = append(cells, v.Namespace)
 	}
-	cells = append(cells, v.Name, owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v), terminal.Ago(s.Now(), g.At.Time),
-		duration.KeptOf(g.Kept, g.Promised))
+	cells = append(cells, v.Name, verbs.Known(v.Spec.VolumeName), owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v),
+		terminal.Ago(s.Now(), g.At.Time), duration.KeptOf(g.Kept, g.Promised))
 	if wide {
-		cells = append(cells, verbs.Known(v.Spec.PodName), verbs.Known(v.Spec.VolumeName), v.Spec.NodeName, verbs.Known(v.Spec.PodUID))
+		cells = append(cells, verbs.Known(v.Spec.PodName), v.Spec.NodeName, verbs.Known(v.Spec.PodUID))
 	}
 	table.Row(append(cells, verbs.WhyGone(s.Now(), g.Reason, g.By, g.Why, at(v.Status.ArchivedUntil)))...)
 }

@@ -158,7 +158,7 @@ func TestListGone(t *testing.T) {
 	}
 	_, stdout, _ := eve.run("list", "--gone")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "NAME OWNER OUTCOME SIZE GONE KEPT WHY" ||
+	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "NAME VOLUME OWNER OUTCOME SIZE GONE KEPT WHY" ||
 		!strings.Contains(lines[1]+lines[2], " of 12h  bytes: the disk ran short of space") ||
 		!strings.Contains(lines[1]+lines[2], " of 12h  purged by eve: a secret") {
 		t.Errorf("table:\n%s", stdout)

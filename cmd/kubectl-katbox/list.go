@@ -72,7 +72,7 @@ func (o *listOptions) define(flags *pflag.FlagSet) {
 	flags.StringVar(&o.since, "since", "", "only volumes that were retained, or are gone, since then: 90m, 6h, 2d")
 	flags.StringVar(&o.volume, "volume", "", "only volumes with this name in the pod")
 	flags.StringVarP(&o.selector, "selector", "l", "", "only volumes with these labels: batch.kubernetes.io/job-name, katbox.io/owner-kind")
-	flags.StringVarP(&o.output, "output", "o", outputTable, "wide (with pod, volume, node), json, yaml, or name")
+	flags.StringVarP(&o.output, "output", "o", outputTable, "wide (with pod and node), json, yaml, or name")
 	flags.IntVar(&o.limit, "limit", 0, "list at most this many; 0 for all")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "then show what is added, changed and gone, until Ctrl-C; asks every few seconds")
 	flags.BoolVar(&o.gone, "gone", false, "volumes that are gone, the last one first: when, why, and how long they were kept")

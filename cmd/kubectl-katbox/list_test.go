@@ -99,14 +99,14 @@ func TestListForms(t *testing.T) {
 	c, names := nightly(t)
 	admin := as(t, c, "admin")
 	if _, stdout, _ := admin.run("list", "job/nightly"); stdout != ""+
-		"NAME                        OWNER        OUTCOME  SIZE  RETAINED   EXPIRES\n"+
-		names[0]+"  job/nightly  -        -     3m ago     in 2d2h\n"+
-		names[1]+"  job/nightly  -        -     2h10m ago  in 2d2h\n" {
+		"NAME                        VOLUME   OWNER        OUTCOME  SIZE  RETAINED   EXPIRES\n"+
+		names[0]+"  scratch  job/nightly  -        -     3m ago     in 2d2h\n"+
+		names[1]+"  cache    job/nightly  -        -     2h10m ago  in 2d2h\n" {
 		t.Errorf("table\n%s", stdout)
 	}
 	if _, stdout, _ := admin.run("list", "-A", "-o", "wide", "--pod", "load-q1w2e"); stdout != ""+
-		"NAMESPACE  NAME                     OWNER     OUTCOME  SIZE  RETAINED   EXPIRES  POD         VOLUME   NODE  POD-UID\n"+
-		"etl        "+names[4]+"  job/load  -        -     8h20m ago  in 2d2h  load-q1w2e  scratch  n1    pod-n1-500\n" {
+		"NAMESPACE  NAME                     VOLUME   OWNER     OUTCOME  SIZE  RETAINED   EXPIRES  POD         NODE  POD-UID\n"+
+		"etl        "+names[4]+"  scratch  job/load  -        -     8h20m ago  in 2d2h  load-q1w2e  n1    pod-n1-500\n" {
 		t.Errorf("wide table\n%s", stdout)
 	}
 	for _, form := range []string{"json", "yaml"} {

@@ -26,9 +26,9 @@ func newVolumeTable(w io.Writer, s *session, wide bool, first ...string) volumeT
 	if s.namespace == "" {
 		header = append(header, "NAMESPACE")
 	}
-	header = append(header, "NAME", "OWNER", "OUTCOME", "SIZE", "RETAINED", "EXPIRES")
+	header = append(header, "NAME", "VOLUME", "OWNER", "OUTCOME", "SIZE", "RETAINED", "EXPIRES")
 	if wide {
-		header = append(header, "POD", "VOLUME", "NODE", "POD-UID")
+		header = append(header, "POD", "NODE", "POD-UID")
 	}
 	return volumeTable{Table: terminal.NewTable(w, header...), s: s, wide: wide}
 }
@@ -41,10 +41,10 @@ func (t volumeTable) row(v *resource.RetainedVolume, first ...string) {
 	if t.s.namespace == "" {
 		cells = append(cells, v.Namespace)
 	}
-	cells = append(cells, v.Name, owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v),
+	cells = append(cells, v.Name, verbs.Known(v.Spec.VolumeName), owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v),
 		terminal.Ago(now, at(v.Status.RetainedAt)), expires(v, now))
 	if t.wide {
-		cells = append(cells, verbs.Known(v.Spec.PodName), verbs.Known(v.Spec.VolumeName), resource.NodeCell(v), verbs.Known(v.Spec.PodUID))
+		cells = append(cells, verbs.Known(v.Spec.PodName), resource.NodeCell(v), verbs.Known(v.Spec.PodUID))
 	}
 	t.Row(cells...)
 }
