@@ -178,8 +178,8 @@ func (c *check) nodes(ctx context.Context) {
 		c.failed("nodes", "no node has connected to the gateway: see kubectl -n katbox get pods, and the daemons' flag --gateway")
 	case page.Incomplete():
 		f := page.Fleet
-		c.failed("nodes", fmt.Sprintf("%d of %d do not answer: %s; see kubectl get nodes, and kubectl -n katbox get pods -o wide",
-			len(f.Missing)+f.MissingMore, f.Nodes, c.away(f)))
+		c.failed("nodes", fmt.Sprintf("%s did not answer: %s; see kubectl get nodes, and kubectl -n katbox get pods -o wide",
+			notAnswered(f), c.away(f)))
 	default:
 		c.ok("nodes", fmt.Sprintf("all %d are connected", page.Fleet.Nodes))
 	}

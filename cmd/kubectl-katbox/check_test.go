@@ -80,7 +80,7 @@ func TestCheck(t *testing.T) {
 		}},
 		"a node is away": {"eve", "", func(c *clustertest.Cluster) { c.Lost("n2") }, 1, []string{
 			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "denied keep longer",
-			"failed nodes 1 of 2 do not answer: n2; see kubectl get nodes",
+			"failed nodes 1 of 2 nodes did not answer: n2; see kubectl get nodes",
 		}},
 		"no gateway": {"eve", "", (*clustertest.Cluster).Uninstall, 1, []string{
 			"ok API server", "failed gateway this cluster has no APIService v1alpha1.katbox.io; install Katbox",

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
+	"github.com/katbox/katbox/internal/model/api"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/model/terminal"
 	"github.com/katbox/katbox/internal/model/volume"
@@ -123,8 +124,18 @@ func (s *session) eachPage(ctx context.Context, q cluster.Query, f func(cluster.
 func (s *session) warnOf(page cluster.Page) {
 	s.warn(page.Warnings...)
 	if f := page.Fleet; page.Incomplete() && len(page.Warnings) == 0 {
-		s.warn(fmt.Sprintf("%d of %d nodes did not answer; their volumes are not in this list", len(f.Missing)+f.MissingMore, f.Nodes))
+		s.warn(notAnswered(f) + " did not answer; what they have is not in this list")
 	}
+}
+
+// notAnswered says who did not answer.
+func notAnswered(f *resource.Fleet) string {
+	var names []string
+	for _, m := range f.Missing {
+		names = append(names, m.Node)
+	}
+	who, _ := api.Away(names, f.MissingMore, f.Nodes)
+	return who
 }
 
 // listMatches shows volumes that one target matches, with their names.

@@ -149,6 +149,7 @@ func TestGrepExits(t *testing.T) {
 		code int
 		said string
 	}{
+		`"nodes":3,"missing":[{"node":"the archive","reason":"Failed"}]`: {2, "Not searched: the archive (Failed)\n"},
 		`"archivedMore":true`: {1, "archived volumes, it is not known how many"},
 		`"stopped":{"bytes":1},"archiveStopped":"bytes"`: {2, "Not searched: the archive, where the most of bytes was reached, and the " +
 			"volumes of each namespace that were retained first are left\n"},

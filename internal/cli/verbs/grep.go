@@ -184,11 +184,15 @@ func notSearched(end *api.GrepEnd) (text string, incomplete bool) {
 		count(nodes, "node "+where+", where the volumes that were retained first are left",
 			"nodes "+where+", where the volumes that were retained first are left")
 	}
-	if n := len(end.Missing) + end.MissingMore; n > 0 {
-		var names []string
-		for _, m := range end.Missing {
-			names = append(names, terminal.Clean(m.Node)+": "+terminal.Clean(m.Reason))
+	var names []string
+	for _, m := range end.Missing {
+		if !api.IsNode(m.Node) {
+			parts = append(parts, fmt.Sprintf("%s (%s)", m.Node, terminal.Clean(m.Reason)))
+			continue
 		}
+		names = append(names, terminal.Clean(m.Node)+": "+terminal.Clean(m.Reason))
+	}
+	if n := len(names) + end.MissingMore; n > 0 {
 		if end.MissingMore > 0 {
 			names = append(names, fmt.Sprintf("and %d more", end.MissingMore))
 		}

@@ -270,8 +270,15 @@ func TestArchiveAway(t *testing.T) {
 	a.away = errBroken
 	page, err := f.List(t.Context(), Request{Reader: tenant, Namespace: "ci"})
 	if err != nil || phases(page.Entries) != "a" || len(page.Fleet.Missing) != 1 || page.Fleet.Missing[0].Node != Archived ||
-		!strings.Contains(strings.Join(page.Warnings, " "), Archived) || page.Fleet.Nodes != 2 || page.Fleet.Asked-page.Fleet.Answered != 1 {
+		!slices.Equal(page.Warnings, []string{"the archive did not answer; its volumes are not in this list"}) ||
+		page.Fleet.Nodes != 1 || page.Fleet.Asked != 1 || page.Fleet.Answered != 1 {
 		t.Errorf("%s, %+v, %q, %v", phases(page.Entries), page.Fleet, page.Warnings, err)
+	}
+	nodes.missing = []Missing{{Node: "n2", Reason: NotConnected}}
+	page, err = f.List(t.Context(), Request{Reader: tenant, Namespace: "ci"})
+	if want := "1 of 2 nodes and the archive did not answer (n2); their volumes are not in this list"; err != nil ||
+		!slices.Equal(page.Warnings, []string{want}) {
+		t.Errorf("%q, %v; want %q", page.Warnings, err, want)
 	}
 	a.away = nil
 	nodes.nodes, nodes.missing = nil, []Missing{{Node: "n1", Reason: NotConnected}}

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/katbox/katbox/internal/model/api"
 )
 
 // status says how many nodes the page could ask.
 func (l *list) status() Status {
-	s := Status{Nodes: l.nodes.Count}
-	if l.cfg.Archive != nil {
-		s.Nodes++
-	}
+	s := Status{Nodes: l.nodes.nodes()}
 	missing := slices.Concat(l.before.Missing, l.away, l.skipped)
 	asked, failed := make(map[string]bool, len(l.sources)), map[string]bool{}
 	for _, source := range l.sources {
@@ -21,7 +20,14 @@ func (l *list) status() Status {
 			missing = append(missing, Missing{Node: source.name, Reason: source.failure})
 		}
 	}
-	s.Asked, s.Answered = len(asked), len(asked)-len(failed)
+	for name := range asked {
+		if !api.IsNode(name) {
+			continue
+		}
+		if s.Asked++; !failed[name] {
+			s.Answered++
+		}
+	}
 	// What this list has said first stays, so that a name is on all further pages.
 	slices.SortStableFunc(missing, byName)
 	missing = slices.CompactFunc(missing, func(a, b Missing) bool { return a.Node == b.Node })
@@ -33,13 +39,43 @@ func (l *list) status() Status {
 	return s
 }
 
-// warning says which nodes are missing.
-func (s Status) warning() string {
-	named := names(s.Missing, s.MissingMore)
-	if count := len(s.Missing) + s.MissingMore; count > 1 {
-		return fmt.Sprintf("%d of %d nodes did not answer (%s); their volumes are not in this list", count, s.Nodes, named)
+// nodes is how many of what there is are nodes.
+func (l Look) nodes() int {
+	there := slices.ContainsFunc(l.Held, func(h Held) bool { return h.Node.Node() == Arrays }) ||
+		slices.ContainsFunc(l.Missing, func(m Missing) bool { return m.Node == Arrays })
+	if there {
+		return l.Count - 1
 	}
-	return fmt.Sprintf("1 of %d nodes did not answer (%s); its volumes are not in this list", s.Nodes, named)
+	return l.Count
 }
 
-func byName(a, b Missing) int { return strings.Compare(a.Node, b.Node) }
+// warning says which nodes are missing, and what else.
+func (s Status) warning() string {
+	var all []string
+	var nodes []Missing
+	for _, m := range s.Missing {
+		if all = append(all, m.Node); api.IsNode(m.Node) {
+			nodes = append(nodes, m)
+		}
+	}
+	who, one := api.Away(all, s.MissingMore, s.Nodes)
+	named := names(nodes, s.MissingMore)
+	if named != "" {
+		named = " (" + named + ")"
+	}
+	if one {
+		return fmt.Sprintf("%s did not answer%s; its volumes are not in this list", who, named)
+	}
+	return fmt.Sprintf("%s did not answer%s; their volumes are not in this list", who, named)
+}
+
+// byName compares names; those that are no nodes come first.
+func byName(a, b Missing) int {
+	switch isNode := api.IsNode(a.Node); {
+	case isNode == api.IsNode(b.Node):
+		return strings.Compare(a.Node, b.Node)
+	case isNode:
+		return 1
+	}
+	return -1
+}

@@ -75,10 +75,10 @@ const (
 )
 
 // Arrays stands for a node where volumes are kept on remote arrays, which no node has. It is the name of no node.
-const Arrays = "pools on arrays"
+const Arrays = api.TheArrays
 
 // Archived stands for a node where volumes are in the archive. It is the name of no node.
-const Archived = "the archive"
+const Archived = api.TheArchive
 
 // Archive has copies of volumes, which outlive their nodes. What it has comes from a bucket, and whose it is, from the key there.
 type Archive interface {
@@ -179,11 +179,11 @@ type Page struct {
 
 // Status says how many nodes a list could ask.
 type Status struct {
-	// Nodes are those of the cluster, and one more for the pools on arrays, if there may be any. Asked are those that are
-	// connected, may hold such volumes, and were asked for this page; Answered those that have answered.
+	// Nodes are those of the cluster. Asked are those that are connected, may hold such volumes, and were asked for this page;
+	// Answered those that have answered. The archive and the pools on arrays are among none of them.
 	Nodes, Asked, Answered int
-	// Missing are nodes whose volumes are not in this list, or not all, on this page or an earlier
-	// one: at most 20. MissingMore is how many more there are at least.
+	// Missing are those whose volumes are not in this list, or not all, on this page or an earlier one: nodes, and before
+	// them the archive and the pools on arrays; at most 20. MissingMore is how many more there are at least.
 	Missing     []Missing
 	MissingMore int
 }

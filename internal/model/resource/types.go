@@ -172,14 +172,14 @@ type RetainedVolumeList struct {
 
 // Fleet says how many nodes a list comes from, and which are missing.
 type Fleet struct {
-	// Nodes is how many nodes there are, and one more for the pools on remote arrays, if there may be any. Asked is how
+	// Nodes is how many nodes there are. The archive and the pools on remote arrays are none of them. Asked is how
 	// many of them are connected, may have such volumes, and were asked for this page; Answered is how many of those answered.
 	// Where more than 1,000 may have such volumes, those are not asked of which all are known to be older.
 	Nodes    int `json:"nodes"`
 	Asked    int `json:"asked"`
 	Answered int `json:"answered"`
-	// Missing are nodes whose volumes the list may lack: the first few. MissingMore is how many there
-	// are beside these.
+	// Missing are nodes whose volumes the list may lack: the first few, and "the archive" or "pools on arrays" if these did
+	// not answer. MissingMore is how many there are beside these.
 	Missing     []MissingNode `json:"missing,omitempty"`
 	MissingMore int           `json:"missingMore"`
 }

@@ -26,6 +26,9 @@ export function counted(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
+// notNodes stand among the nodes of a list without being one.
+export const notNodes = ["the archive", "pools on arrays"];
+
 const day = 86_400;
 
 // span writes a duration in its largest unit and the next one, rounded down: 2d23h, 11h59m. Minutes and

@@ -1,6 +1,6 @@
 // A search in the files of volumes: what is asked, the answer as it comes, and what was not searched.
 
-import { count, counted, size } from "./format.js";
+import { count, counted, notNodes, size } from "./format.js";
 import { Problem } from "./problem.js";
 
 // mostLines bounds the lines that are kept, and mostRecord the bytes of a record: one that is longer is made up.
@@ -121,7 +121,8 @@ export function notSearched(end) {
     if (inArchive) parts.push(`the archive, ${where}, and the volumes of each namespace that were retained first are left`);
     add((end.stopped?.[name] ?? 0) - (inArchive ? 1 : 0), `node ${where}, where the volumes that were retained first are left`, `nodes ${where}, where the volumes that were retained first are left`);
   }
-  const missing = (end.missing ?? []).map(({ node, reason }) => `${node}: ${reason}`);
+  for (const { node, reason } of end.missing ?? []) if (notNodes.includes(node)) parts.push(`${node} (${reason})`);
+  const missing = (end.missing ?? []).filter(({ node }) => !notNodes.includes(node)).map(({ node, reason }) => `${node}: ${reason}`);
   const all = missing.length + (end.missingMore ?? 0);
   if (end.missingMore > 0) missing.push(`and ${count(end.missingMore)} more`);
   if (all > 0) parts.push(`${count(all)} of ${count(Math.max(all, end.nodes ?? 0))} nodes (${missing.join(", ")})`);

@@ -2,7 +2,7 @@
 
 import { list } from "./api.js";
 import { whyGone } from "./facts.js";
-import { count } from "./format.js";
+import { count, notNodes } from "./format.js";
 import { visible } from "./names.js";
 
 // firstPage is small, so that something is on the screen at once. The others are as large as one
@@ -126,9 +126,10 @@ export function missingNodes(fleet, clock) {
     return `${node} (${since ? `${why} since ${clock(Date.parse(since))}` : why})`;
   });
   if (fleet.missingMore > 0) names.push(`${count(fleet.missingMore)} more`);
-  const title = all === 1
-    ? `1 of ${count(fleet.nodes)} nodes did not answer; its volumes are not in this list`
-    : `${count(all)} of ${count(fleet.nodes)} nodes did not answer; their volumes are not in this list`;
+  const who = named.map(({ node }) => node).filter((node) => notNodes.includes(node));
+  const nodes = all - who.length;
+  if (nodes > 0) who.unshift(`${count(nodes)} of ${count(fleet.nodes)} nodes`);
+  const title = `${who.join(" and ")} did not answer; ${all === 1 ? "its" : "their"} volumes are not in this list`;
   return { title, text: `${names.join(", ")}. Nothing is lost by that: the volumes are shown again when the nodes are back.` };
 }
 

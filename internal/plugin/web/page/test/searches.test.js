@@ -84,9 +84,9 @@ test("the status of a search that has found nothing", () => {
 
 test("what was not searched is said", () => {
   assert.equal(notSearched({}), "");
-  assert.equal(notSearched({ binary: 1, archived: 12, unreadable: 3, broken: 1, lost: 2, nodes: 5, stopped: { time: 1 }, missing: [{ node: "n1", reason: "Busy" }], missingMore: 1 }),
+  assert.equal(notSearched({ binary: 1, archived: 12, unreadable: 3, broken: 1, lost: 2, nodes: 5, stopped: { time: 1 }, missing: [{ node: "n1", reason: "Busy" }, { node: "the archive", reason: "Failed" }], missingMore: 1 }),
     "1 file that is no text; 12 archived volumes; 2 files that could not be read; 1 volume that could not be read; 2 volumes that went or are used again; 1 node where the most of time was reached, where the volumes " +
-    "that were retained first are left; 2 of 5 nodes (n1: Busy, and 1 more)");
+    "that were retained first are left; the archive (Failed); 2 of 5 nodes (n1: Busy, and 1 more)");
   assert.equal(notSearched({ archived: 1000, archivedMore: true }), "more than 1,000 archived volumes");
   assert.equal(notSearched({ archivedMore: true }), "archived volumes, it is not known how many");
   assert.equal(notSearched({ stopped: { bytes: 2, time: 1 }, archiveStopped: "bytes" }),

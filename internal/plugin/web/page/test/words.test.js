@@ -279,6 +279,9 @@ test("what a list lacks is said once", () => {
   assert.match(said.title, /^5 of 5,000 nodes/);
   assert.match(said.text, /^n7 \(not connected since 03:00\), n8 \(Odd\), 3 more\./);
   assert.match(missingNodes({ nodes: 3, missing: [{ node: "a", reason: "NoAnswer" }] }, String).title, /^1 of 3 nodes did not answer; its/);
+  const archive = { node: "the archive", reason: "NotListed" };
+  assert.match(missingNodes({ nodes: 3, missing: [archive] }, String).title, /^the archive did not answer; its/);
+  assert.match(missingNodes({ nodes: 3, missing: [archive, { node: "a", reason: "NoAnswer" }] }, String).title, /^1 of 3 nodes and the archive did not/);
   assert.equal(missingNodes({ nodes: 3 }, String), null);
   assert.equal(missingNodes(undefined, String), null);
   assert.deepEqual(otherWarnings(["katbox: 5 of 9 nodes did not answer (n7)", "katbox: other"], fleet), ["other"]);
