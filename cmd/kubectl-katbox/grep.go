@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
+	"github.com/katbox/katbox/internal/model/duration"
 	"github.com/katbox/katbox/internal/model/resource"
 	"github.com/katbox/katbox/internal/plugin/cluster"
 )
@@ -60,7 +64,11 @@ func grepVerb(conn *connection) *cobra.Command {
 			if err != nil {
 				return verbs.GrepFailed(s.client.Explain(ctx, cluster.ID(s.namespace, name), err))
 			}
-			return verbs.Grep(ctx, s.Session, &o, found, s.grepVolume)
+			scope := verbs.GrepScope{Nothing: func() string { return s.noneToSearch(ctx, t, selector, since) }}
+			if t != (target{}) {
+				scope.Of = " of " + t.String()
+			}
+			return verbs.Grep(ctx, s.Session, &o, scope, found, s.grepVolume)
 		}),
 	}
 	o.Define(verb.Flags())
@@ -68,6 +76,22 @@ func grepVerb(conn *connection) *cobra.Command {
 	verb.Flags().BoolVar(&archived, "archived", false, "also volumes that are in the archive alone, since no node has them any more")
 	completeFlag(verb, "output", oneOf(verbs.OutputJSON))
 	return verb
+}
+
+// noneToSearch says, as list does, that there is nothing to search, and when and why the last one went that would have been.
+func (s *session) noneToSearch(ctx context.Context, t target, selector string, after time.Time) string {
+	l := &listing{listOptions: &listOptions{selector: selector}, s: s, q: t.query(s.namespace, selector), after: after, found: t}
+	if !after.IsZero() {
+		l.since = duration.Format(s.Now().Sub(after).Round(time.Second))
+	}
+	text := "no retained volumes" + l.asked()
+	if t.job == "" && t.pod != "" && s.matchesAny(ctx, target{job: t.pod}.query(s.namespace, "")) {
+		return text + fmt.Sprintf("; there are some of the Job: give %s", target{job: t.pod})
+	}
+	if gone := s.gone(ctx, t, selector, ""); gone != "" {
+		return text + "; " + strings.TrimSpace(gone)
+	}
+	return text
 }
 
 // grepVolume describes a volume in which something was found. Its name is a target, in its namespace.

@@ -142,7 +142,8 @@ func TestGrepExits(t *testing.T) {
 		}
 		return search
 	})
-	eve.wantFailure(1, []string{"nothing was found in 6 files", "Not searched: 12 archived volumes (see --archived)"}, "grep", "x")
+	eve.wantFailure(1, []string{"nothing was found in 6 files", "; not searched: 12 archived volumes: see --archived"}, "grep", "x")
+	eve.wantFailure(1, []string{"not searched: 12 archived volumes of job/nightly: see --archived"}, "grep", "x", "job/nightly")
 	eve.wantFailure(2, []string{"of an older version, which does not search the archive"}, "grep", "x", "--archived")
 	// What was not searched of it is said.
 	for end, want := range map[string]struct {
@@ -150,7 +151,7 @@ func TestGrepExits(t *testing.T) {
 		said string
 	}{
 		`"nodes":3,"missing":[{"node":"the archive","reason":"Failed"}]`: {2, "Not searched: the archive (Failed)\n"},
-		`"archivedMore":true`: {1, "archived volumes, it is not known how many"},
+		`"archivedMore":true`: {1, "not searched: archived volumes, it is not known how many: see --archived"},
 		`"stopped":{"bytes":1},"archiveStopped":"bytes"`: {2, "Not searched: the archive, where the most of bytes was reached, and the " +
 			"volumes of each namespace that were retained first are left\n"},
 		`"stopped":{"bytes":2},"archiveStopped":"bytes"`: {2, "; 1 node where the most of bytes was reached, where the volumes that " +

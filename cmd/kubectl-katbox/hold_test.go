@@ -156,6 +156,14 @@ func TestListGone(t *testing.T) {
 	} {
 		eve.wantFailure(verbs.CodeNoVolume, parts, strings.Fields(args)...)
 	}
+	// A search of what is not there says the same as the list, and why it is gone.
+	for args, parts := range map[string][]string{
+		"grep x nightly-9fz1c": {"nothing was found: no retained volumes of pod/nightly-9fz1c in namespace ci; the last one went",
+			"was kept for 2m of 12h (bytes: the disk ran short of space); see kubectl katbox list --gone pod/nightly-9fz1c"},
+		"grep x pod/nobody --since 2h": {"nothing was found: no retained volumes of pod/nobody of the last 2h in namespace ci\n"},
+	} {
+		eve.wantFailure(1, parts, strings.Fields(args)...)
+	}
 	_, stdout, _ := eve.run("list", "--gone")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "NAME VOLUME OWNER OUTCOME SIZE GONE KEPT WHY" ||

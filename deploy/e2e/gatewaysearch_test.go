@@ -40,7 +40,7 @@ func (c *archiveCluster) search(name string) {
 		}
 	}
 	p.wantIn(p.does("grep", "-n", "ci", "--archived", "^said on stdout$", "job/doomed"), "said on stdout")
-	p.doesNot(1, []string{"nothing was found", "2 archived volumes (see --archived)"}, "grep", "-n", "ci", line, "job/doomed")
+	p.doesNot(1, []string{"nothing was found", "2 archived volumes of job/doomed: see --archived"}, "grep", "-n", "ci", line, "job/doomed")
 	c.as(alice).doesNot(2, []string{"ci", alice, "not read their files"}, "grep", "-n", "ci", "--archived", line)
 	c.as(erin).doesNot(2, []string{"ci", "retainedvolumes"}, "grep", "-n", "ci", "--archived", line)
 	if s := c.as(erin).katbox(c.t.TempDir(), "grep", "-n", "other", "--archived", line); s.code == 0 || s.stdout != "" {

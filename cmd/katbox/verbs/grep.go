@@ -34,7 +34,10 @@ func grepVerb() *cobra.Command {
 			if err != nil {
 				return verbs.GrepFailed(s.explain(err))
 			}
-			return verbs.Grep(ctx, s.Session, &o, found, func(v *api.Volume) verbs.GrepVolume {
+			scope := verbs.GrepScope{Nothing: func() string {
+				return "no retained volumes on this node are meant; " + s.Program + " ls --gone lists those that are gone"
+			}}
+			return verbs.Grep(ctx, s.Session, &o, scope, found, func(v *api.Volume) verbs.GrepVolume {
 				return verbs.GrepVolume{
 					Name: nameOf(*v), Namespace: v.Namespace, Pod: v.Pod, Volume: v.Volume, Node: v.Node, Retained: at(v.RetainedAt),
 				}

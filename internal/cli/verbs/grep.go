@@ -95,8 +95,18 @@ type GrepVolume struct {
 	Retained time.Time `json:"retainedAt,omitzero"`
 }
 
+// GrepScope is what a search is of, for people.
+type GrepScope struct {
+	// Of is the target, with a space before it: " of job/nightly"; empty if there is none.
+	Of string
+	// Nothing says why there was no volume to search.
+	Nothing func() string
+}
+
 // Grep writes what a search has found. describe describes a volume of its answer. The error has the exit code of grep(1).
-func Grep[V any](ctx context.Context, s *Session, o *GrepOptions, in *api.GrepStream[V], describe func(*V) GrepVolume) error {
+func Grep[V any](ctx context.Context, s *Session, o *GrepOptions, scope GrepScope, in *api.GrepStream[V],
+	describe func(*V) GrepVolume,
+) error {
 	defer in.Close()
 	out := bufio.NewWriter(s.Stdout)
 	var show found = &foundLines{out: out, shown: s.Shown, context: o.context > 0}
@@ -121,7 +131,7 @@ func Grep[V any](ctx context.Context, s *Session, o *GrepOptions, in *api.GrepSt
 			if err := errors.Join(show.end(r.End), out.Flush()); err != nil {
 				return GrepFailed(err)
 			}
-			return s.endGrep(any, r.End)
+			return s.endGrep(any, scope, r.End)
 		}
 		if err == nil && !in.Buffered() {
 			err = out.Flush()
@@ -133,24 +143,46 @@ func Grep[V any](ctx context.Context, s *Session, o *GrepOptions, in *api.GrepSt
 }
 
 // endGrep says what was not searched, and returns the error of the verb.
-func (s *Session) endGrep(any bool, end *api.GrepEnd) error {
+func (s *Session) endGrep(any bool, scope GrepScope, end *api.GrepEnd) error {
 	missing, incomplete := notSearched(end)
-	if missing != "" {
-		fmt.Fprintf(s.Stderr, "Not searched: %s\n", missing)
+	archived := inArchive(end, scope.Of)
+	if any && archived != "" {
+		missing = append([]string{archived + " (see --archived)"}, missing...)
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(s.Stderr, "Not searched: %s\n", strings.Join(missing, "; "))
 	}
 	searched := fmt.Sprintf("%d files of %d volumes, %s", end.Files, end.Volumes, terminal.Size(end.Bytes))
+	if archived != "" {
+		searched += "; not searched: " + archived + ": see --archived"
+	}
 	switch {
 	case any:
 		return nil
 	case incomplete:
 		return GrepFailed(fmt.Errorf("nothing was found in what was searched, %s", searched))
 	}
+	if end.Volumes == 0 && archived == "" {
+		return WithCode(codeNothingFound, fmt.Errorf("nothing was found: %s", scope.Nothing()))
+	}
 	return WithCode(codeNothingFound, fmt.Errorf("nothing was found in %s", searched))
 }
 
-// notSearched says what was not searched. incomplete: something may have been found there.
-func notSearched(end *api.GrepEnd) (text string, incomplete bool) {
-	var parts []string
+// inArchive says how many volumes were not searched because they are in the archive alone; empty if that is none.
+func inArchive(end *api.GrepEnd, of string) string {
+	switch {
+	case end.ArchivedMore && end.Archived == 0:
+		return "archived volumes" + of + ", it is not known how many"
+	case end.ArchivedMore:
+		return fmt.Sprintf("more than %d archived volumes%s", end.Archived, of)
+	case end.Archived > 0:
+		return counted(int(end.Archived), "archived volume", "archived volumes") + of
+	}
+	return ""
+}
+
+// notSearched says what was not searched of what was asked for. incomplete: something may have been found there.
+func notSearched(end *api.GrepEnd) (parts []string, incomplete bool) {
 	count := func(n int64, one, many string) {
 		switch {
 		case n == 1:
@@ -160,14 +192,6 @@ func notSearched(end *api.GrepEnd) (text string, incomplete bool) {
 		}
 	}
 	count(end.Binary, "file that is no text", "files that are no text")
-	switch {
-	case end.ArchivedMore && end.Archived == 0:
-		parts = append(parts, "archived volumes, it is not known how many (see --archived)")
-	case end.ArchivedMore:
-		parts = append(parts, fmt.Sprintf("more than %d archived volumes (see --archived)", end.Archived))
-	default:
-		count(end.Archived, "archived volume (see --archived)", "archived volumes (see --archived)")
-	}
 	certain := len(parts)
 	count(end.Unreadable-end.Broken, "file that could not be read", "files that could not be read")
 	count(end.Broken, "volume that could not be read", "volumes that could not be read")
@@ -202,7 +226,7 @@ func notSearched(end *api.GrepEnd) (text string, incomplete bool) {
 	if end.LongLines > 0 {
 		parts = append(parts, fmt.Sprintf("what crosses a multiple of 64 KiB in %d long lines", end.LongLines))
 	}
-	return strings.Join(parts, "; "), incomplete
+	return parts, incomplete
 }
 
 // found shows what is found.
