@@ -109,6 +109,24 @@ func TestLogs(t *testing.T) {
 	as(t, c, "vic").wantFailure(1, []string{"not read their files"}, "logs", "train-b")
 }
 
+// TestLogsOfTheDefaultContainer: of several it is that which the pod names, as for kubectl logs.
+func TestLogsOfTheDefaultContainer(t *testing.T) {
+	c := clustertest.New(t)
+	n, eve := c.Node("n1"), as(t, c, "eve")
+	for i, usual := range []string{"main", "init"} {
+		_, dir := n.Put(1+i, "ci", "steps", "step-"+usual, func(d *volume.Description) { d.Record.VolumeName = volume.LogsName })
+		write(t, filepath.Join(dir, "wait/0.log"), printed(1, "F", "beside"))
+		write(t, filepath.Join(dir, "main/0.log"), printed(2, "F", "the step"))
+		write(t, filepath.Join(dir, "pod.json"), string(podend.Pod{Default: usual, Containers: []podend.Container{
+			{Name: "init", Kind: podend.Init}, {Name: "wait"}, {Name: "main"}}}.Encode()))
+	}
+	eve.wantOutput("the step\n", "logs", "step-main")
+	eve.wantOutput("beside\n", "logs", "step-main", "-c", "wait")
+	eve.wantOutput("beside\nthe step\n", "logs", "step-main", "--all-containers")
+	// Of what it names nothing is kept.
+	eve.wantFailure(verbs.CodeUsage, []string{"several containers", "main, wait"}, "logs", "step-init")
+}
+
 // TestLogsByVolume: the name of any volume of a pod means its logs.
 func TestLogsByVolume(t *testing.T) {
 	c := trained(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/lib/crilog"
 	"github.com/katbox/katbox/internal/lib/paths"
 	"github.com/katbox/katbox/internal/model/api"
+	"github.com/katbox/katbox/internal/model/podend"
 	"github.com/katbox/katbox/internal/model/terminal"
 )
 
@@ -34,7 +35,7 @@ type LogsOptions struct {
 
 // Define adds the flags.
 func (o *LogsOptions) Define(flags *pflag.FlagSet) {
-	flags.StringVarP(&o.container, "container", "c", "", "of this container; not needed if there is only one")
+	flags.StringVarP(&o.container, "container", "c", "", "of this container; not needed if there is one, or the pod names its default")
 	flags.BoolVar(&o.all, "all-containers", false, "of all containers, in the order in which they printed")
 	flags.BoolVarP(&o.previous, "previous", "p", false, "of the container before its last restart")
 	flags.IntVar(&o.tail, "tail", -1, "how many lines from the end, of each container; -1 is all")
@@ -69,7 +70,13 @@ func (s *Session) Logs(ctx context.Context, v Volume, pod string, o *LogsOptions
 	if err != nil {
 		return err
 	}
-	chosen, err := o.choose(containers, pod)
+	var end podend.Pod
+	if o.container == "" && !o.all && len(containers) > 1 {
+		if end, _, err = ending(ctx, v); err != nil {
+			return err
+		}
+	}
+	chosen, err := o.choose(containers, end.Default, pod)
 	if err != nil {
 		return err
 	}
@@ -137,8 +144,8 @@ func logFiles(ctx context.Context, v Volume) (containers map[string][]logFile, l
 	return containers, lacking, nil
 }
 
-// choose returns the containers that are meant.
-func (o *LogsOptions) choose(containers map[string][]logFile, pod string) ([]string, error) {
+// choose returns the containers that are meant. Where none is given it is usual, that which the pod names.
+func (o *LogsOptions) choose(containers map[string][]logFile, usual, pod string) ([]string, error) {
 	names := slices.Sorted(maps.Keys(containers))
 	switch {
 	case len(names) == 0:
@@ -150,6 +157,8 @@ func (o *LogsOptions) choose(containers map[string][]logFile, pod string) ([]str
 			Quoted(o.container), Quoted(pod), strings.Join(names, ", "))
 	case o.container != "":
 		return []string{o.container}, nil
+	case containers[usual] != nil:
+		return []string{usual}, nil
 	case len(names) > 1:
 		return nil, WrongUsage("pod %s has several containers: give -c with one of %s, or --all-containers",
 			Quoted(pod), strings.Join(names, ", "))

@@ -19,7 +19,7 @@ func endOf(pod *core.Pod) podend.Pod {
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
 		RestartPolicy: string(pod.Spec.RestartPolicy), Phase: string(pod.Status.Phase), Reason: pod.Status.Reason,
 		Message: pod.Status.Message, Created: pod.CreationTimestamp.Time,
-		Started: at(pod.Status.StartTime), Deleted: at(pod.DeletionTimestamp),
+		Started: at(pod.Status.StartTime), Deleted: at(pod.DeletionTimestamp), Default: pod.Annotations[podend.DefaultContainer],
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == core.DisruptionTarget && c.Status == core.ConditionTrue {

@@ -15,7 +15,7 @@ import (
 func TestEndLeavesOutSecrets(t *testing.T) {
 	pod := &core.Pod{}
 	pod.Namespace, pod.Name, pod.UID = "ci", "nightly", "0e8dfcf5-8b1f-4a52-9c7b-2f8f9b0c1d2e"
-	pod.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "secret"}
+	pod.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "secret", podend.DefaultContainer: "secret"}
 	pod.Labels = map[string]string{"secret": "secret"}
 	secret := core.Container{Name: "main", Image: "busybox", Command: []string{"secret"}, Args: []string{"secret"},
 		Env:           []core.EnvVar{{Name: "secret", Value: "secret"}},
@@ -43,14 +43,16 @@ func TestEndLeavesOutSecrets(t *testing.T) {
 	if strings.Contains(string(encoded), "secret") {
 		t.Fatalf("%s", encoded)
 	}
-	end, err := podend.Decode(encoded)
+	pod.Annotations[podend.DefaultContainer] = "main"
+	end, err := podend.Decode(encodeEnd(pod, string(pod.UID)))
 	text, _ := json.Marshal(end)
 	const want = `{"namespace":"ci","name":"nightly","uid":"0e8dfcf5-8b1f-4a52-9c7b-2f8f9b0c1d2e","node":"node-1","restartPolicy":"Never",` +
 		`"phase":"Failed","reason":"Evicted","message":"disk",` +
 		`"disruption":{"reason":"TerminationByKubelet","message":"pressure"},"containers":[` +
 		`{"name":"prepare","kind":"init","image":"busybox","limits":{"memory":"64Mi"}},` +
 		`{"name":"main","image":"busybox","limits":{"memory":"64Mi"},"restarts":2,"state":"terminated","exitCode":137,"reason":"OOMKilled",` +
-		`"message":"last word","last":{"state":"terminated","exitCode":1}},{"name":"debug","kind":"ephemeral"}]}`
+		`"message":"last word","last":{"state":"terminated","exitCode":1}},{"name":"debug","kind":"ephemeral"}],` +
+		`"defaultContainer":"main"}`
 	if err != nil || string(text) != want {
 		t.Errorf("%v, %s, want\n%s", err, text, want)
 	}

@@ -1,6 +1,6 @@
 // Package podend is what is kept of how a pod has ended, beside its logs: names, images, resources, and what its status says.
 // It is an allowlist. Annotations, arguments, environment variables and commands are none of it: they hold secrets, and the
-// annotation last-applied-configuration holds the whole spec.
+// annotation last-applied-configuration holds the whole spec. Only [DefaultContainer] is kept, where it names a container of the pod.
 //
 // Its texts come from the creator of the pod and from its containers. [Pod.Encode] bounds it and takes out what drives a
 // terminal; [Decode] does the same with what another program has encoded.
@@ -31,6 +31,9 @@ const (
 	leastMessage   = 64
 )
 
+// DefaultContainer is the annotation that names the container whose logs are meant if none is given.
+const DefaultContainer = "kubectl.kubernetes.io/default-container"
+
 // Pod is a pod that has ended. What is not known is left out.
 type Pod struct {
 	Namespace     string `json:"namespace,omitempty"`
@@ -49,6 +52,8 @@ type Pod struct {
 	// Deleted is when it was told to go, its grace included.
 	Deleted    time.Time   `json:"deleted,omitzero"`
 	Containers []Container `json:"containers,omitempty"`
+	// Default is the container that the annotation [DefaultContainer] names; empty if the pod has no such container.
+	Default string `json:"defaultContainer,omitempty"`
 	// Cut: there were more containers, or longer texts.
 	Cut bool `json:"cut,omitempty"`
 }
@@ -110,7 +115,7 @@ func (p Pod) Encode() []byte {
 		}
 		if limit <= leastMessage || err != nil { // a time that JSON does not have is the only error
 			p = Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Node: p.Node, Phase: p.Phase, Reason: p.Reason,
-				Containers: halved(p.Containers), Cut: true}
+				Containers: halved(p.Containers), Default: p.Default, Cut: true}
 		}
 	}
 }
@@ -179,6 +184,9 @@ func (b *bounds) pod(p *Pod) {
 			b.state(&last)
 			c.Last = &last
 		}
+	}
+	if !slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Name == p.Default }) {
+		p.Default = ""
 	}
 	p.Cut = p.Cut || b.cut
 }

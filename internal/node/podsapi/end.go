@@ -52,6 +52,26 @@ func (d *endDecoder) metadata(number protowire.Number, f field) (err error) {
 		d.pod.Created, err = decodeTime(f.bytes)
 	case 9:
 		d.pod.Deleted, err = decodeTime(f.bytes)
+	case 12:
+		return d.annotation(f.bytes)
+	}
+	return err
+}
+
+// annotation takes an entry of the annotations, if it is the one that is kept.
+func (d *endDecoder) annotation(message []byte) error {
+	var key, value []byte
+	err := fields(message, func(number protowire.Number, f field) error {
+		switch number {
+		case 1:
+			key = f.bytes
+		case 2:
+			value = f.bytes
+		}
+		return nil
+	})
+	if string(key) == podend.DefaultContainer {
+		d.pod.Default = string(value)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ func TestDecodeEnd(t *testing.T) {
 	at := meta.NewTime(time.Date(2026, 11, 30, 5, 0, 0, 0, time.UTC))
 	pod := &core.Pod{}
 	pod.Namespace, pod.Name, pod.UID, pod.CreationTimestamp, pod.DeletionTimestamp = "ci", "nightly", types.UID("u"), at, &at
-	pod.Annotations = map[string]string{"a": "secret"}
+	pod.Annotations = map[string]string{"a": "secret", podend.DefaultContainer: "main"}
 	pod.Spec = core.PodSpec{NodeName: "node-1", RestartPolicy: "Never", InitContainers: []core.Container{{Name: "prepare"}},
 		Containers: []core.Container{{Name: "main", Image: "busybox", Args: []string{"secret"}, Resources: core.ResourceRequirements{
 			Limits: core.ResourceList{"memory": resource.MustParse("64Mi")}, Requests: core.ResourceList{"cpu": resource.MustParse("10m")}}}},
@@ -44,7 +44,7 @@ func TestDecodeEnd(t *testing.T) {
 	}
 	want := podend.Pod{Namespace: "ci", Name: "nightly", UID: "u", Node: "node-1", RestartPolicy: "Never", Phase: "Failed", Reason: "Evicted",
 		Message: "disk", Disruption: &podend.Disruption{Reason: "TerminationByKubelet", Message: "pressure"}, Created: at.Time, Started: at.Time,
-		Deleted: at.Time, Containers: []podend.Container{
+		Deleted: at.Time, Default: "main", Containers: []podend.Container{
 			{Name: "prepare", Kind: podend.Init, State: podend.State{State: podend.Running, Started: at.Time}},
 			{Name: "main", Image: "busybox", Limits: map[string]string{"memory": "64Mi"}, Requests: map[string]string{"cpu": "10m"}, Restarts: 2,
 				State: podend.State{State: podend.Terminated, ExitCode: new(int32(137)), Signal: 9, Reason: "OOMKilled", Message: "last",
