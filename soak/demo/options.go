@@ -11,6 +11,12 @@ import (
 // shortestLifespan is what a fast machine needs for the story.
 const shortestLifespan = 5 * time.Second
 
+// usualLifespan keeps the demo short. Where files expire before the story is told, it is told once more with slowLifespan.
+const (
+	usualLifespan = 15 * time.Second
+	slowLifespan  = 2 * time.Minute
+)
+
 // options says what to do.
 type options struct {
 	daemon   string
@@ -23,7 +29,7 @@ func parseOptions(args []string) (options, error) {
 	var o options
 	flags := launch.Flags("demo")
 	flags.StringVar(&o.daemon, "daemon", "", "the katbox binary (default: katbox beside this binary)")
-	flags.DurationVar(&o.lifespan, "lifespan", 15*time.Second, "how long files outlive their pod; a slow machine needs longer")
+	flags.DurationVar(&o.lifespan, "lifespan", usualLifespan, "how long files outlive their pod; a slow machine needs longer")
 	flags.StringVar(&o.readme, "readme", "", "write what the demo prints into this page, between the lines <!-- demo --> and <!-- /demo -->")
 	if err := launch.Parse(flags, args); err != nil {
 		return o, err

@@ -22,7 +22,7 @@ import (
 
 // stepLimit is how long each step of a pod, of the daemon or of a command may
 // take. It is for what hangs, not for what is slow.
-const stepLimit = time.Minute
+const stepLimit = 3 * time.Minute
 
 // jobs are the scripts that the pods run, in their volume.
 //

@@ -34,7 +34,7 @@ const logsName = "katbox.logs"
 
 // errSlow says that the story took longer than the files are kept.
 var errSlow = errors.New("this machine is too slow for the story: files expired before it was told; " +
-	"try make demo FLAGS=\"--lifespan 60s\"")
+	"try make demo FLAGS=\"--lifespan 5m\"")
 
 // story is what happens on the node, act by act.
 type story struct {
