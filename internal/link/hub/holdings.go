@@ -124,17 +124,18 @@ func between(all []holding, namespace string) (named []api.Holding) {
 func (h *holdings) sums() []api.Holding {
 	all := *h.now.Load()
 	sums := append(between(all, ""), between(all, volume.OtherNamespaces)...)
-	rest, untold := holding{oldest: math.MaxInt64}, false
+	rest := holding{oldest: math.MaxInt64}
+	unknown := false // when the newest of some was retained
 	for _, k := range all {
 		if name := k.tenant.Value().namespace; name == "" || name == volume.OtherNamespaces {
 			continue
 		}
 		rest.volumes += k.volumes
+		unknown = unknown || k.newest == 0
 		rest.newest, rest.oldest = max(rest.newest, k.newest), min(rest.oldest, k.oldest)
-		untold = untold || k.newest == 0
 	}
-	if untold {
-		rest.newest = 0 // it may be newer than the others
+	if unknown {
+		rest.newest = 0
 	}
 	if rest.volumes > 0 {
 		sums = append(sums, api.Holding{
@@ -142,6 +143,32 @@ func (h *holdings) sums() []api.Holding {
 		})
 	}
 	return sums
+}
+
+// Union returns what a node holds of a namespace by two accounts, one of which may be older. It changes neither. Of each tenant the
+// newest volume counts, and most of all one that may be anywhere: believing too much costs a question to the node, too little a volume.
+func Union(a, b []api.Holding) []api.Holding {
+	if len(a) == 0 {
+		return b
+	}
+	all := slices.Clip(a) // what is appended goes elsewhere
+	cloned := false
+	for _, h := range b {
+		i := slices.IndexFunc(all, func(o api.Holding) bool {
+			return o.Namespace == h.Namespace && o.NamespaceUID == h.NamespaceUID && o.Verdict == h.Verdict
+		})
+		switch {
+		case i < 0:
+			all = append(all, h)
+			cloned = true
+		case Nanoseconds(all[i].Newest) > 0 && (Nanoseconds(h.Newest) == 0 || h.Newest.After(all[i].Newest)):
+			if !cloned {
+				all, cloned = slices.Clone(all), true
+			}
+			all[i] = h
+		}
+	}
+	return all
 }
 
 func compareHoldings(a, b holding) int {

@@ -62,7 +62,8 @@ func (r *Registry) LookAll(ctx context.Context) Fleet { return r.look(ctx, AnyNa
 
 func (r *Registry) look(ctx context.Context, namespace string, here func() []Held) Fleet {
 	// What is missing comes first: a node that connects in between is asked, and named, too.
-	f := Fleet{Missing: r.Missing(), Count: r.Count()}
+	var f Fleet
+	f.Missing, f.Count = r.missing()
 	f.Held = here()
 	if r.Replicas == nil || !f.lacks() {
 		return f
@@ -79,9 +80,13 @@ func (r *Registry) look(ctx context.Context, namespace string, here func() []Hel
 		i, held := places[node]
 		switch {
 		case !r.Expected.Expects(node): // that replica does not know yet that its daemon is gone
-		case held && f.Held[i].Skip != "" && o.Skip == "":
-			f.Held[i] = Held{Conn: newNode(r, node), Holdings: o.Holdings, Skip: o.Skip} // not over the connection that it does not answer
-		case !held && len(o.Holdings) > 0:
+		case held:
+			h := &f.Held[i]
+			h.Holdings = Union(h.Holdings, o.Holdings)
+			if h.Skip != "" && o.Skip == "" {
+				h.Conn, h.Skip = newNode(r, node), "" // not over the connection that it does not answer
+			}
+		case len(o.Holdings) > 0:
 			f.Held = append(f.Held, Held{Conn: r.reach(node), Holdings: o.Holdings, Skip: o.Skip})
 		}
 	}

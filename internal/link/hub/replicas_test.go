@@ -65,3 +65,46 @@ func TestLookAtOthersOnlyForWhatIsAway(t *testing.T) {
 		t.Errorf("n2 is away: %+v, asked %d times", f, others.times.Load())
 	}
 }
+
+// TestSumOfUnknown: a sum is as unknown as what is in it, or the volumes of one that says no time would be below a page.
+func TestSumOfUnknown(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_790_000_000, 0)
+	for _, all := range [][]api.Holding{
+		{{Namespace: "a", Volumes: 1, Newest: at}, {Namespace: "b", Volumes: 2}},
+		{{Namespace: "a", Volumes: 1}, {Namespace: "b", Volumes: 2, Newest: at}},
+	} {
+		var h holdings
+		if err := h.set(all); err != nil {
+			t.Fatal(err)
+		}
+		if sums := h.sums(); len(sums) != 1 || sums[0].Volumes != 3 || Nanoseconds(sums[0].Newest) != 0 {
+			t.Errorf("%+v", sums)
+		}
+	}
+}
+
+// TestUnion: of two accounts of a node the newest volume of each tenant counts, in either order.
+func TestUnion(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_790_000_000, 0)
+	of := func(uid string, newest time.Time) api.Holding {
+		return api.Holding{Namespace: "ci", NamespaceUID: uid, Volumes: 1, Newest: newest}
+	}
+	a := []api.Holding{of("1", at), of("2", at), of("3", time.Time{})}
+	b := []api.Holding{of("1", at.Add(1)), of("2", time.Time{}), of("3", at), of("4", at)}
+	want := map[string]int64{"1": at.Add(1).UnixNano(), "2": 0, "3": 0, "4": at.UnixNano()}
+	for _, got := range [][]api.Holding{Union(a, b), Union(b, a)} {
+		for _, h := range got {
+			if Nanoseconds(h.Newest) != want[h.NamespaceUID] {
+				t.Errorf("%+v", h)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if a[0].Newest != at || b[2].Newest != at || len(Union(nil, b)) != 4 || len(Union(a, nil)) != 3 {
+		t.Error("an account was changed")
+	}
+}

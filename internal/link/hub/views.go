@@ -78,8 +78,14 @@ type Counts struct {
 // With no namespace it returns the nodes that hold any volume. Each has at most three holdings: that
 // without a namespace, that of OtherNamespaces, and a sum of all others, of [SumOfNamespaces].
 func (r *Registry) With(namespace string) []Held {
-	var held []Held
-	for _, n := range r.all() {
+	return slices.DeleteFunc(r.Each(namespace), func(h Held) bool { return len(h.Holdings) == 0 })
+}
+
+// Each is With, with the nodes that hold nothing of the namespace. With [AnyNamespace] it is Connected.
+func (r *Registry) Each(namespace string) []Held {
+	nodes := r.all()
+	held := make([]Held, 0, len(nodes))
+	for _, n := range nodes {
 		l := n.look()
 		if !l.connected {
 			continue
@@ -89,32 +95,19 @@ func (r *Registry) With(namespace string) []Held {
 			h.Skip = NotAnswering
 		}
 		switch {
-		case l.heard == nil:
+		case l.heard == nil, namespace == AnyNamespace:
 		case namespace == "":
 			h.Holdings = l.heard.holdings.sums()
 		default:
 			h.Holdings = l.heard.holdings.of(namespace)
 		}
-		if len(h.Holdings) > 0 {
-			held = append(held, h)
-		}
+		held = append(held, h)
 	}
 	return held
 }
 
 // Connected returns all connected nodes. Their holdings say nothing.
-func (r *Registry) Connected() []Held {
-	var held []Held
-	for _, n := range r.all() {
-		switch l := n.look(); {
-		case l.connected && l.skipped:
-			held = append(held, Held{Conn: n, Holdings: Unknown, Skip: NotAnswering})
-		case l.connected:
-			held = append(held, Held{Conn: n, Holdings: Unknown})
-		}
-	}
-	return held
-}
+func (r *Registry) Connected() []Held { return r.Each(AnyNamespace) }
 
 // Get returns a node that is connected to a replica, also one that did not answer lately.
 func (r *Registry) Get(node string) (Conn, bool) {
@@ -144,13 +137,19 @@ func (r *Registry) ByHash(hash uint32) []NodeState {
 
 // Missing returns the nodes that should be connected and are not, ordered by name.
 func (r *Registry) Missing() []Missing {
-	var missing []Missing
-	for _, s := range r.states(func(string, *node) bool { return true }) {
+	missing, _ := r.missing()
+	return missing
+}
+
+// missing is Missing, and how many nodes there are, those among them.
+func (r *Registry) missing() (missing []Missing, count int) {
+	all := r.states(func(string, *node) bool { return true })
+	for _, s := range all {
 		if s.Conn == nil {
 			missing = append(missing, Missing{Node: s.Node, Since: s.Since, Reason: s.Reason})
 		}
 	}
-	return missing
+	return missing, len(all)
 }
 
 // Count returns how many nodes there are, the missing ones among them.

@@ -54,24 +54,16 @@ type tenant struct {
 // nodes answers another replica.
 func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 	namespace := request.URL.Query().Get("namespace")
-	connected := r.cfg.Local.Connected()
-	held := connected
-	if namespace != hub.AnyNamespace {
-		held = r.cfg.Local.With(namespace)
-	}
-	of := make(map[string][]api.Holding, len(held))
-	for _, h := range held {
-		of[h.Conn.Node()] = h.Holdings
-	}
 	answer := nodesAnswer{Replica: r.cfg.Local.ID(), Skips: map[int]string{}}
-	names := make([]string, 0, len(connected))
+	all := r.cfg.Local.Each(namespace)
+	names := make([]string, len(all))
 	places := map[tenant]int{}
-	for i, c := range connected {
-		names = append(names, c.Conn.Node())
-		if c.Skip != "" {
-			answer.Skips[i] = c.Skip
+	for i, n := range all {
+		names[i] = n.Conn.Node()
+		if n.Skip != "" {
+			answer.Skips[i] = n.Skip
 		}
-		holdings := of[c.Conn.Node()]
+		holdings := n.Holdings
 		if len(holdings) > mostHoldings {
 			holdings = hub.Unknown
 		}
@@ -147,23 +139,18 @@ func (r *Replicas) Look(caller context.Context, namespace string) map[string]hub
 			mu.Lock()
 			defer mu.Unlock()
 			for node, one := range nodes {
-				if before, twice := all[node]; !twice || better(one, before) {
-					all[node] = one
+				if before, twice := all[node]; twice {
+					one.Holdings = hub.Union(before.Holdings, one.Holdings)
+					if before.Skip == "" {
+						one.Skip = "" // it answers that replica
+					}
 				}
+				all[node] = one
 			}
 		})
 	}
 	asking.Wait()
 	return all
-}
-
-// better reports which of two replicas is to be believed about a node: one that the node answers, then one that knows of more. One
-// that has not heard the node for a while may know of nothing.
-func better(a, b hub.Elsewhere) bool {
-	if (a.Skip == "") != (b.Skip == "") {
-		return a.Skip == ""
-	}
-	return len(a.Holdings) > len(b.Holdings)
 }
 
 // lookAtAll asks all replicas, and takes note of those that do not answer.

@@ -18,8 +18,7 @@ type many struct {
 }
 
 func (many) ID() string                                         { return "other" }
-func (m many) With(string) []hub.Held                           { return m.held }
-func (m many) Connected() []hub.Held                            { return m.held }
+func (m many) Each(string) []hub.Held                           { return m.held }
 func (many) Here(string, *http.Request) (*http.Response, error) { return nil, nil }
 
 type namedConn struct {

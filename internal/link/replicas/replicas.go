@@ -45,8 +45,7 @@ var (
 // Local is this replica's own part. [hub.Registry] is one.
 type Local interface {
 	ID() string
-	With(namespace string) []hub.Held
-	Connected() []hub.Held
+	Each(namespace string) []hub.Held
 	Here(node string, request *http.Request) (*http.Response, error)
 }
 
