@@ -51,8 +51,8 @@ func untilTold(o options, says io.Writer, play func(options) error) error {
 	if !errors.Is(err, errSlow) || o.lifespan != usualLifespan {
 		return err
 	}
-	fmt.Fprintf(says, "demo: this machine is slow: files expired after %s, before the story was told. It begins again with a lifespan of %s;\n"+
-		"its end waits for that.\n", o.lifespan, slowLifespan)
+	fmt.Fprintf(says, "demo: this machine is slow: files expired after %s, before the story was told. It begins again "+
+		"with a lifespan of %s;\nits end waits for that.\n", o.lifespan, slowLifespan)
 	o.lifespan = slowLifespan
 	return play(o)
 }

@@ -25,6 +25,9 @@ const (
 	mostNodes = 32 << 20
 )
 
+// mostTold is how many nodes a replica may say that it has: names of one letter would fill memory.
+const mostTold = 200_000
+
 // mostHoldings is how many holdings of a namespace are told of a node. One that says it has more, of namespaces of that name that
 // are long gone, is asked itself: what it says must not make the answer long.
 const mostHoldings = 16
@@ -86,6 +89,9 @@ func (r *Replicas) nodes(w http.ResponseWriter, request *http.Request) {
 
 // said are the nodes of an answer, with what they hold.
 func (a *nodesAnswer) said() (map[string]hub.Elsewhere, error) {
+	if strings.Count(a.Names, " ") >= mostTold {
+		return nil, fmt.Errorf("it has more than %d nodes", mostTold)
+	}
 	names := strings.Fields(a.Names)
 	holdings := make([][]api.Holding, len(names))
 	for held := a.Held; len(held) > 0; {
