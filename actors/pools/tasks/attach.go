@@ -175,7 +175,8 @@ func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 
 // attachTo attaches a volume. What is left of an earlier attachment in another mode is detached first:
 // there is no resource of it any more, so it serves no pod. The resource says so before the array is asked to.
-func (t *task) attachTo(ctx context.Context, a *v1alpha1.PoolAttachment, on array.Array, want array.NewAttachment) (array.Attachment, error) {
+func (t *task) attachTo(ctx context.Context, a *v1alpha1.PoolAttachment, on array.Array, want array.NewAttachment,
+) (array.Attachment, error) {
 	got, err := on.Attach(ctx, want)
 	if err != nil || got.ReadOnly == want.ReadOnly {
 		return got, err
