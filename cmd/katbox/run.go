@@ -59,6 +59,9 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 	return live(ctx, o, counted, log)
 }
 
+// idleAfter is how long no volume is published before a daemon is at rest.
+const idleAfter = 30 * time.Second
+
 // instance is one run of the daemon. Each part starts with what started before it.
 type instance struct {
 	o       options
@@ -68,6 +71,9 @@ type instance struct {
 	stops []func(context.Context) error
 	// failed delivers why the CSI socket serves no more.
 	failed chan error
+	// idle gives memory back to the node once no pod has come for a while: what a burst of them, or reading a million records, left
+	// behind a daemon at rest would keep.
+	idle *time.Timer
 
 	status   *ops.Server
 	traces   *tracing.Tracing
@@ -104,6 +110,8 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 		return fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
 	}
 	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 4)}
+	i.idle = time.AfterFunc(idleAfter, debug.FreeOSMemory)
+	defer i.idle.Stop()
 	defer func() { err = errors.Join(err, i.stop()) }()
 	for _, start := range []func(context.Context) error{
 		i.startTracing, i.openWorkdir, i.openRecords, i.readPolicy, i.followLogs, i.startNode, i.startOutcomes,
@@ -292,8 +300,7 @@ func (i *instance) startNode(context.Context) error {
 		i.log.Info("the next start looks once more for mounts that went with the last boot", logkeys.Cause, err.Error())
 	}
 	i.status.Recovered(i.healthy)
-	// What reading a million records left behind, which a daemon at rest would keep for minutes.
-	go debug.FreeOSMemory()
+	i.idle.Reset(0)
 	return nil
 }
 
@@ -314,6 +321,7 @@ func (i *instance) healthy(ctx context.Context) error {
 
 // published passes on that a volume was published. It does not block.
 func (i *instance) published(r volume.Record) {
+	i.idle.Reset(idleAfter)
 	i.uplink.Load().Published(r)
 	if e := i.endings.Load(); e != nil {
 		e.Published(r)
