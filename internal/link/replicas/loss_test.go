@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -106,5 +107,36 @@ func TestChangeIsSentOnce(t *testing.T) {
 	}
 	if n := changes.Load(); n != 2 {
 		t.Errorf("it was sent %d times in all, once by the replica that is left", n-1)
+	}
+}
+
+// TestHandshakeThatFails sends nothing: what changes something may be asked for over another connection.
+func TestHandshakeThatFails(t *testing.T) {
+	s := newScene(t, 2, "n1")
+	s.connect("n1", named("n1"), s.replicas[0])
+	reader := s.replicas[1]
+	reader.Look(t.Context(), "ci")
+	node, ok := reader.Get("n1")
+	if !ok {
+		t.Fatal("n1 is away")
+	}
+	address := s.replicas[0].address()
+	s.replicas[0].lose()
+	reader.others.Begin(t.Context()) // finds the old connection broken
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", address.String())
+	must(t, err)
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	if _, err := node.Client().Send(t.Context(), http.MethodDelete, "/v1/volumes/csi-1", nil, nil); !errors.Is(err, hub.ErrAway) {
+		t.Errorf("%v, want %v", err, hub.ErrAway)
 	}
 }

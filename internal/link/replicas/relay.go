@@ -49,6 +49,9 @@ const (
 	copyBuffer = 32 << 10
 )
 
+// errUnconnected: there was no connection yet, so nothing was sent.
+var errUnconnected = errors.New("cannot connect")
+
 // newTransport returns what connects to other replicas.
 func (r *Replicas) newTransport() *http.Transport {
 	t := &http.Transport{
@@ -70,7 +73,7 @@ func (r *Replicas) dial(ctx context.Context, _, address string) (net.Conn, error
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errUnconnected, err)
 	}
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: r.cfg.Roots(), ServerName: r.cfg.Name,
@@ -82,7 +85,7 @@ func (r *Replicas) dial(ctx context.Context, _, address string) (net.Conn, error
 	}
 	if err != nil {
 		_ = raw.Close()
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errUnconnected, err)
 	}
 	return conn, nil
 }
@@ -193,10 +196,13 @@ func (r *Replicas) Ask(node string, request *http.Request) (*http.Response, erro
 		switch {
 		case err == nil:
 			return response, nil
-		// A node that one replica has waited for in vain is not there for another one in what is left of the time.
-		case request.Context().Err() != nil, errors.Is(err, context.DeadlineExceeded), !errors.Is(err, hub.ErrAway) && !reads(request):
+		case request.Context().Err() != nil:
 			return nil, err
-		case !errors.Is(err, hub.ErrAway):
+		case errors.Is(err, hub.ErrAway):
+		// A node that one replica has waited for in vain is not there for another one in what is left of the time.
+		case errors.Is(err, context.DeadlineExceeded), !reads(request):
+			return nil, err
+		default:
 			why = err
 		}
 	}
@@ -224,7 +230,7 @@ func (r *Replicas) askAt(a netip.AddrPort, node string, request *http.Request) (
 		out.Header.Set(headerLimit, strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10))
 	}
 	response, err := r.transport.RoundTrip(out)
-	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" || errors.Is(err, errOlder) {
+	if errors.Is(err, errUnconnected) {
 		return nil, fmt.Errorf("%w: the replica at %s cannot be reached: %w", hub.ErrAway, a, err)
 	}
 	if err != nil {
