@@ -82,9 +82,9 @@ func (c *stepCrash) play(step crashStep) {
 		must(c.d.t, os.WriteFile(kill+".new", fmt.Appendln(nil, o.point, o.time), 0o600))
 		must(c.d.t, os.Rename(kill+".new", kill))
 		err := step.call()
-		if exists(kill) {
+		if taken := os.Remove(kill); !errors.Is(taken, os.ErrNotExist) {
+			must(c.d.t, taken)
 			// A repeated look at something that was not ready yet need not come again.
-			must(c.d.t, os.Remove(kill))
 			c.d.t.Logf("%s did not reach %s for the %d. time: %v", step.name, o.point, o.time, err)
 		} else {
 			c.d.wait()
