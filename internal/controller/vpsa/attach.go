@@ -75,8 +75,8 @@ func (c *client) Attach(ctx context.Context, n array.NewAttachment) (array.Attac
 }
 
 // Detach detaches a volume from a server record, and looks that it is. Where an earlier attach may
-// still come, it waits for that. While an earlier detach may still come, the error is [array.ErrUncertain]
-// although the volume is detached: what is attached after nil no request of this process takes away.
+// still come, it waits for that. While an earlier request to attach or detach may still come, the error is [array.ErrUncertain]
+// although the volume is detached: after nil no request of this process attaches it, or takes away what is attached next.
 func (c *client) Detach(ctx context.Context, volumeID, serverID string) error {
 	gone, is := false, false
 	done := func(ctx context.Context) (bool, error) {
@@ -88,23 +88,25 @@ func (c *client) Detach(ctx context.Context, volumeID, serverID string) error {
 		is = found
 		return !found && err == nil, err
 	}
-	err := c.wait(ctx, c.doubt("attach", volumeID, serverID), func() (bool, error) {
+	attach, detach := c.doubt("attach", volumeID, serverID), c.doubt("detach", volumeID, serverID)
+	err := c.wait(ctx, attach, func() (bool, error) {
 		_, err := done(ctx)
 		return gone || is, err
 	})
 	if err != nil || gone {
 		return err
 	}
-	doubt := c.doubt("detach", volumeID, serverID)
 	if is {
-		err = c.make(ctx, doubt, call{
+		err = c.make(ctx, detach, call{
 			// Forced: a node that is gone closes no session.
 			method: http.MethodPost, pattern: "volumes/{id}/detach", id: volumeID,
 			body: map[string]any{"servers": serverID, "force": "YES"}, limit: min(shortTime, c.timeout),
 		}, done)
 	}
-	if err == nil && !gone && inDoubt.about(doubt) {
-		return uncertain(fmt.Errorf("an earlier request to %s has had no answer, and may still come", doubt))
+	for _, doubt := range []string{attach, detach} {
+		if err == nil && !gone && inDoubt.about(doubt) {
+			return uncertain(fmt.Errorf("an earlier request to %s has had no answer, and may still come", doubt))
+		}
 	}
 	return err
 }

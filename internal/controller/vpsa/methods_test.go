@@ -451,6 +451,32 @@ func TestLateDetach(t *testing.T) {
 	})
 }
 
+// TestLateAttach comes after a second one was answered, and after a detach: until then that is not said to be made, since the next
+// node may write to the volume then.
+func TestLateAttach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		must(w.client.Attach(t.Context(), array.NewAttachment{VolumeID: first, ServerID: other}))(t)
+		if err := w.client.Detach(t.Context(), first, other); err != nil {
+			t.Fatal(err)
+		}
+		must(w.Fail(fakevpsa.Fault{Kind: fakevpsa.Submit, Method: http.MethodPost, Delay: 9 * time.Second, Times: 1}))(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := w.client.Attach(ctx, array.NewAttachment{VolumeID: first, ServerID: other})
+		wantError(t, err, array.ErrUncertain)
+		must(w.client.Attach(t.Context(), array.NewAttachment{VolumeID: first, ServerID: other}))(t)
+		err = w.client.Detach(t.Context(), first, other)
+		wantError(t, err, array.ErrUncertain)
+		wantText(t, err, "an earlier request to attach volume "+first+", server "+other)
+		time.Sleep(time.Minute)
+		w.Settle()
+		if err := w.client.Detach(t.Context(), first, other); err != nil || len(w.Attachments()) != 0 {
+			t.Errorf("%v, %d attachments", err, len(w.Attachments()))
+		}
+	})
+}
+
 // TestSnapshotThatTheArrayDoubts: it says that a request timed out, and may take the snapshot yet.
 func TestSnapshotThatTheArrayDoubts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
