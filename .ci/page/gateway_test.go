@@ -184,7 +184,9 @@ func (f fleetNodes) Look(ctx context.Context, namespace string) fleet.Look {
 	return lookOf(f.Registry.Look(ctx, namespace))
 }
 
-func (f fleetNodes) LookAll(ctx context.Context) fleet.Look { return lookOf(f.Registry.LookAll(ctx)) }
+func (f fleetNodes) LookAll(ctx context.Context) fleet.Look {
+	return lookOf(f.Registry.Look(ctx, hub.AnyNamespace))
+}
 
 func lookOf(all hub.Fleet) fleet.Look {
 	l := fleet.Look{Held: heldOf(all.Held), Count: all.Count}

@@ -71,7 +71,7 @@ func newNode(t testing.TB, name string, g *gateway, fill func(*node)) *node {
 		if !ok || len(n.volumes) == 0 {
 			return ok
 		}
-		known := g.registry.With(n.volumes[0].Record.Namespace)
+		known := g.registry.Look(context.Background(), n.volumes[0].Record.Namespace).Held
 		return slices.ContainsFunc(known, func(h hub.Held) bool { return h.Conn.Node() == name })
 	})
 	return n

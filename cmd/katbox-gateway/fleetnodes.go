@@ -25,15 +25,14 @@ func (f fleetNodes) Look(ctx context.Context, namespace string) fleet.Look {
 }
 
 // LookAll returns what there is, with all nodes that are connected.
-func (f fleetNodes) LookAll(ctx context.Context) fleet.Look { return f.lookOf(f.Registry.LookAll(ctx)) }
+func (f fleetNodes) LookAll(ctx context.Context) fleet.Look {
+	return f.lookOf(f.Registry.Look(ctx, hub.AnyNamespace))
+}
 
 func (f fleetNodes) lookOf(all hub.Fleet) fleet.Look {
-	l := fleet.Look{Held: heldOf(all.Held), Missing: make([]fleet.Missing, len(all.Missing)), Count: all.Count}
+	l := fleet.Look{Held: heldOf(all.Held), Missing: make([]fleet.Missing, len(all.Missing)), Count: all.Count, Arrays: f.arrays.There()}
 	for i, m := range all.Missing {
 		l.Missing[i] = fleet.Missing(m)
-	}
-	if f.arrays.There() {
-		l.Count++
 	}
 	if one, is := f.arrays.Missing(); is {
 		l.Missing = append(l.Missing, one)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/katbox/katbox/internal/cli/verbs"
 	"github.com/katbox/katbox/internal/testing/clustertest"
@@ -81,6 +82,11 @@ func TestCheck(t *testing.T) {
 		"a node is away": {"eve", "", func(c *clustertest.Cluster) { c.Lost("n2") }, 1, []string{
 			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "denied keep longer",
 			"failed nodes 1 of 2 nodes did not answer: n2; see kubectl get nodes",
+		}},
+		"pools on arrays are no nodes": {"admin", "-n etl", func(c *clustertest.Cluster) {
+			c.PutOnArray("pvc-0c8e", "ci", "data", time.Now().Add(-5*time.Hour))
+		}, 0, []string{
+			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "ok keep longer", "ok nodes all 2 are connected",
 		}},
 		"no gateway": {"eve", "", (*clustertest.Cluster).Uninstall, 1, []string{
 			"ok API server", "failed gateway this cluster has no APIService v1alpha1.katbox.io; install Katbox",

@@ -128,8 +128,11 @@ func (l *list) unknown(ctx context.Context) []Held {
 // connected returns an error if no node at all is, and nothing of the archive can be asked: an empty list would look as if there were
 // no volumes.
 func (l *list) connected() error {
-	missing := l.nodes.Missing
-	if l.where != (Where{}) && len(l.sources) == 0 && len(missing) > 0 && len(missing) >= l.nodes.Count {
+	missing, all := l.nodes.Missing, l.nodes.Count
+	if l.nodes.Arrays {
+		all++
+	}
+	if l.where != (Where{}) && len(l.sources) == 0 && len(missing) > 0 && len(missing) >= all {
 		return &NotConnectedError{Missing: missing}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 // status says how many nodes the page could ask.
 func (l *list) status() Status {
-	s := Status{Nodes: l.nodes.nodes()}
+	s := Status{Nodes: l.nodes.Count}
 	missing := slices.Concat(l.before.Missing, l.away, l.skipped)
 	asked, failed := make(map[string]bool, len(l.sources)), map[string]bool{}
 	for _, source := range l.sources {
@@ -37,16 +37,6 @@ func (l *list) status() Status {
 	}
 	s.Missing = missing
 	return s
-}
-
-// nodes is how many of what there is are nodes.
-func (l Look) nodes() int {
-	there := slices.ContainsFunc(l.Held, func(h Held) bool { return h.Node.Node() == Arrays }) ||
-		slices.ContainsFunc(l.Missing, func(m Missing) bool { return m.Node == Arrays })
-	if there {
-		return l.Count - 1
-	}
-	return l.Count
 }
 
 // warning says which nodes are missing, and what else.

@@ -26,8 +26,10 @@ type Look struct {
 	Held []Held
 	// Missing are the nodes that should be connected and are not.
 	Missing []Missing
-	// Count is how many nodes there are, the missing ones among them.
-	Count int
+	// Count is how many nodes there are, the missing ones among them. Arrays: there may be pools on arrays, too, which are asked as
+	// one more node is.
+	Count  int
+	Arrays bool
 }
 
 // Node is a connected node. Its methods may be called from several goroutines.

@@ -326,7 +326,7 @@ func TestPodGone(t *testing.T) {
 	s.PodGone(Pod{Name: "katbox-new", UID: "uid-new", Node: "n1"})
 	second.isEnded(t)
 	s.wait("the node to be forgotten", func() bool { return s.find("n1") == nil })
-	if len(s.Missing()) != 0 || s.Count() != 0 {
+	if len(s.Missing()) != 0 || s.Counts().Expected != 0 {
 		t.Errorf("missing: %+v", s.Missing())
 	}
 	s.PodGone(Pod{Name: "x", UID: "y", Node: "z"})

@@ -120,7 +120,7 @@ func between(all []holding, namespace string) (named []api.Holding) {
 	return named
 }
 
-// sums returns three holdings at most; see [Registry.With].
+// sums returns three holdings at most; see [Registry.Each].
 func (h *holdings) sums() []api.Holding {
 	all := *h.now.Load()
 	sums := append(between(all, ""), between(all, volume.OtherNamespaces)...)
@@ -148,11 +148,7 @@ func (h *holdings) sums() []api.Holding {
 // Union returns what a node holds of a namespace by two accounts, one of which may be older. It changes neither. Of each tenant the
 // newest volume counts, and most of all one that may be anywhere: believing too much costs a question to the node, too little a volume.
 func Union(a, b []api.Holding) []api.Holding {
-	if len(a) == 0 {
-		return b
-	}
-	all := slices.Clip(a) // what is appended goes elsewhere
-	cloned := false
+	all := slices.Clone(a)
 	for _, h := range b {
 		i := slices.IndexFunc(all, func(o api.Holding) bool {
 			return o.Namespace == h.Namespace && o.NamespaceUID == h.NamespaceUID && o.Verdict == h.Verdict
@@ -160,11 +156,7 @@ func Union(a, b []api.Holding) []api.Holding {
 		switch {
 		case i < 0:
 			all = append(all, h)
-			cloned = true
 		case Nanoseconds(all[i].Newest) > 0 && (Nanoseconds(h.Newest) == 0 || h.Newest.After(all[i].Newest)):
-			if !cloned {
-				all, cloned = slices.Clone(all), true
-			}
 			all[i] = h
 		}
 	}

@@ -19,8 +19,8 @@ type Replicas interface {
 	// that speaks [ReplicaProtocol].
 	http.Handler
 	Verify(tls.ConnectionState) error
-	// Look asks the other replicas which nodes are connected to them, and what these hold of a namespace, as [Registry.With]
-	// says it, or with [AnyNamespace] as [Registry.Connected] does. Nodes that hold nothing of it have no holdings. It waits one
+	// Look asks the other replicas which nodes are connected to them, and what these hold of a namespace, as [Registry.Each]
+	// says it. Nodes that hold nothing of it have no holdings. It waits one
 	// and a half seconds for the answers, and says nothing of a replica that does not answer.
 	Look(ctx context.Context, namespace string) map[string]Elsewhere
 	// Ask sends a request to a node over a connection of another replica. Its error wraps [ErrAway] if none has one; then nothing was
@@ -52,35 +52,31 @@ type Fleet struct {
 	Count int
 }
 
-// Look returns all nodes, of which Held are those that may hold volumes of the namespace, as With says it.
-func (r *Registry) Look(ctx context.Context, namespace string) Fleet {
-	return r.look(ctx, namespace, func() []Held { return r.With(namespace) })
+// Look returns all nodes, of which Held are those that may hold volumes of the namespace, as Each says it. With [AnyNamespace] these
+// are all that are connected.
+func (r *Registry) Look(ctx context.Context, namespace string) (f Fleet) {
+	// What is missing comes first: a node that connects in between is asked, and named, too.
+	f.Missing, f.Count = r.missing()
+	f.Held = r.Each(namespace)
+	if r.Replicas != nil && f.lacks() {
+		r.join(&f, r.Replicas.Look(ctx, namespace))
+	}
+	f.Held = slices.DeleteFunc(f.Held, func(h Held) bool { return len(h.Holdings) == 0 })
+	return f
 }
 
-// LookAll returns all nodes, of which Held are those that are connected. Their holdings say nothing.
-func (r *Registry) LookAll(ctx context.Context) Fleet { return r.look(ctx, AnyNamespace, r.Connected) }
-
-func (r *Registry) look(ctx context.Context, namespace string, here func() []Held) Fleet {
-	// What is missing comes first: a node that connects in between is asked, and named, too.
-	var f Fleet
-	f.Missing, f.Count = r.missing()
-	f.Held = here()
-	if r.Replicas == nil || !f.lacks() {
-		return f
-	}
-	others := r.Replicas.Look(ctx, namespace)
+// join adds what other replicas say. What a node holds by their account counts, too: this one may be older.
+func (r *Registry) join(f *Fleet, others map[string]Elsewhere) {
 	f.Missing = slices.DeleteFunc(f.Missing, func(m Missing) bool { _, there := others[m.Node]; return there })
 	places := make(map[string]int, len(f.Held))
-	if len(others) > 0 {
-		for i, h := range f.Held {
-			places[h.Conn.Node()] = i
-		}
+	for i, h := range f.Held {
+		places[h.Conn.Node()] = i
 	}
 	for node, o := range others {
-		i, held := places[node]
+		i, here := places[node]
 		switch {
 		case !r.Expected.Expects(node): // that replica does not know yet that its daemon is gone
-		case held:
+		case here:
 			h := &f.Held[i]
 			h.Holdings = Union(h.Holdings, o.Holdings)
 			if h.Skip != "" && o.Skip == "" {
@@ -90,7 +86,6 @@ func (r *Registry) look(ctx context.Context, namespace string, here func() []Hel
 			f.Held = append(f.Held, Held{Conn: r.reach(node), Holdings: o.Holdings, Skip: o.Skip})
 		}
 	}
-	return f
 }
 
 // lacks reports whether a node is not connected here, or does not answer here: only then another replica may help, and its answer is as

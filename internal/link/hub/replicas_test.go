@@ -39,6 +39,7 @@ func TestHereWhileTheAPIServerIsSilent(t *testing.T) {
 type lookedAt struct {
 	Replicas
 	times atomic.Int64
+	says  map[string]Elsewhere
 }
 
 func (l *lookedAt) Forward() bool          { return true }
@@ -47,7 +48,7 @@ func (l *lookedAt) Has(string) (_, _ bool) { return false, false }
 
 func (l *lookedAt) Look(context.Context, string) map[string]Elsewhere {
 	l.times.Add(1)
-	return nil
+	return l.says
 }
 
 // TestLookAtOthersOnlyForWhatIsAway: with all nodes here no other replica is asked for its own.
@@ -63,6 +64,22 @@ func TestLookAtOthersOnlyForWhatIsAway(t *testing.T) {
 	s.cluster.add("katbox-n2", "u2", "n2")
 	if f := s.Look(ctx(t), "ci"); len(f.Missing) != 1 || others.times.Load() != 1 {
 		t.Errorf("n2 is away: %+v, asked %d times", f, others.times.Load())
+	}
+}
+
+// TestNewerAccountOfANode: what another replica knows of a node that is connected here, too, counts where this one knows of nothing.
+// That it does not answer there says nothing of here.
+func TestNewerAccountOfANode(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).listen(nil)
+	s.node("n1", http.NotFoundHandler(), api.Holding{Namespace: "other", Volumes: 1})
+	s.cluster.add("katbox-n2", "u2", "n2") // away, so that the others are asked
+	s.Replicas = &lookedAt{says: map[string]Elsewhere{"n1": {Holdings: []api.Holding{{Namespace: "ci", Volumes: 1}}, Skip: NotAnswering}}}
+	if f := s.Look(ctx(t), "ci"); len(f.Held) != 1 || f.Held[0].Conn != s.find("n1") || f.Held[0].Skip != "" || f.Held[0].Holdings[0].Volumes != 1 {
+		t.Errorf("%+v", f.Held)
+	}
+	if f := s.Look(ctx(t), "nobody's"); len(f.Held) != 1 {
+		t.Errorf("%+v", f.Held)
 	}
 }
 

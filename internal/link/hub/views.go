@@ -29,7 +29,7 @@ type Held struct {
 	Skip string
 }
 
-// SumOfNamespaces is the namespace of a holding that is a sum; see [Registry.With]. No namespace has
+// SumOfNamespaces is the namespace of a holding that is a sum; see [Registry.Each]. No namespace has
 // that name.
 const SumOfNamespaces = "+"
 
@@ -71,17 +71,12 @@ type Counts struct {
 	Elsewhere int
 }
 
-// With returns the connected nodes that may hold volumes of the namespace. A node that has too many
+// Each returns the connected nodes, with what they may hold of the namespace. A node that has too many
 // namespaces to count each has a holding of [volume.OtherNamespaces], and so has one that has not
 // said yet what it holds.
 //
-// With no namespace it returns the nodes that hold any volume. Each has at most three holdings: that
-// without a namespace, that of OtherNamespaces, and a sum of all others, of [SumOfNamespaces].
-func (r *Registry) With(namespace string) []Held {
-	return slices.DeleteFunc(r.Each(namespace), func(h Held) bool { return len(h.Holdings) == 0 })
-}
-
-// Each is With, with the nodes that hold nothing of the namespace. With [AnyNamespace] it is Connected.
+// With no namespace each has at most three holdings: that without a namespace, that of OtherNamespaces, and a sum
+// of all others, of [SumOfNamespaces]. With [AnyNamespace] the holdings say nothing.
 func (r *Registry) Each(namespace string) []Held {
 	nodes := r.all()
 	held := make([]Held, 0, len(nodes))
@@ -105,9 +100,6 @@ func (r *Registry) Each(namespace string) []Held {
 	}
 	return held
 }
-
-// Connected returns all connected nodes. Their holdings say nothing.
-func (r *Registry) Connected() []Held { return r.Each(AnyNamespace) }
 
 // Get returns a node that is connected to a replica, also one that did not answer lately.
 func (r *Registry) Get(node string) (Conn, bool) {
@@ -135,13 +127,8 @@ func (r *Registry) ByHash(hash uint32) []NodeState {
 	})
 }
 
-// Missing returns the nodes that should be connected and are not, ordered by name.
-func (r *Registry) Missing() []Missing {
-	missing, _ := r.missing()
-	return missing
-}
-
-// missing is Missing, and how many nodes there are, those among them.
+// missing returns the nodes that should be connected and are not, ordered by name, and how many nodes there are, those
+// among them.
 func (r *Registry) missing() (missing []Missing, count int) {
 	all := r.states(func(string, *node) bool { return true })
 	for _, s := range all {
@@ -151,9 +138,6 @@ func (r *Registry) missing() (missing []Missing, count int) {
 	}
 	return missing, len(all)
 }
-
-// Count returns how many nodes there are, the missing ones among them.
-func (r *Registry) Count() int { return r.Counts().Expected }
 
 // Counts counts nodes.
 func (r *Registry) Counts() Counts {

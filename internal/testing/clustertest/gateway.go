@@ -77,7 +77,7 @@ func (r registry) Look(_ context.Context, namespace string) (l fleet.Look) {
 	l.Missing, l.Count = append(l.Missing, r.c.missing...), len(r.c.nodes)+len(r.c.missing)
 	if r.c.arrays != nil {
 		l.Held = append(l.Held, r.c.arrays.With(namespace)...)
-		l.Count++
+		l.Arrays = true
 	}
 	return l
 }
