@@ -47,58 +47,67 @@ func TestVolumeThatMayBeOursIsNotForgotten(t *testing.T) {
 	w.nothingLeft()
 }
 
-// TestDetachOfAnEarlierRunMayStillCome: before that, the volume is not attached to the node again, where its pods would
-// lose it. The array does not answer at first.
-func TestDetachOfAnEarlierRunMayStillCome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var silent atomic.Bool
-		w := newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return silentOnce{a, &silent} })
-		w.create("pvc-1", 1, true)
-		w.create("pvc-2", 1, true)
-		w.attach("pvc-1", "node1")
-		w.attach("pvc-2", "node1") // the node's server record stays for it
-		id, server := w.volume("pvc-1").Status.ID, w.on().servers[0].ID
-		w.stop()
-		w.must(w.api.Delete(w.ctx, w.attachment("pvc-1", "node1")))
-		silent.Store(true)
-		w.settle = 30 * time.Second
-		w.start()
-		time.AfterFunc(20*time.Second, func() { _ = w.mem.Detach(w.ctx, id, server) })
-		w.must(w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "node1") }))
-		w.attach("pvc-1", "node1")
-		time.Sleep(time.Minute)
-		if on := w.on(); len(on.attachments) != 2 {
-			t.Errorf("the array has the attachments %+v", on.attachments)
-		}
-	})
-}
-
-// TestDetachOfAnotherModeMayStillCome: an earlier run has asked twice to detach what was left in another mode, and only the
-// second request has been carried out. The first is still to come.
-func TestDetachOfAnotherModeMayStillCome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var silent atomic.Bool
-		w := newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return silentOnce{a, &silent} })
-		w.create("pvc-1", 1, true)
-		w.create("pvc-2", 1, true)
-		w.attach("pvc-2", "node1")
-		id, server := w.volume("pvc-1").Status.ID, w.on().servers[0].ID
-		_, err := w.mem.Attach(w.ctx, array.NewAttachment{VolumeID: id, ServerID: server, ReadOnly: true})
-		w.must(err)
-		silent.Store(true)
-		_, err = w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node1"})
-		w.wants(err, volume.ErrUnavailable, "pvc-1")
-		w.stop()
-		w.must(w.mem.Detach(w.ctx, id, server))
-		w.settle = 30 * time.Second
-		w.start()
-		time.AfterFunc(20*time.Second, func() { _ = w.mem.Detach(w.ctx, id, server) })
-		w.attach("pvc-1", "node1")
-		time.Sleep(time.Minute)
-		if on := w.on(); len(on.attachments) != 2 {
-			t.Errorf("the array has the attachments %+v", on.attachments)
-		}
-	})
+// TestAttachmentsOfAnEarlierRun: a request of an earlier run is carried out 20 s after the start of the next, which does not believe
+// what it sees before: the volume is not attached to the node again, where its pods would lose it, nor said to be detached.
+func TestAttachmentsOfAnEarlierRun(t *testing.T) {
+	detach := func(w *world) error { return w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "node1") }) }
+	for name, test := range map[string]struct {
+		// left is what the earlier run leaves, which it stops; ask is what the next one is asked for. late: attach comes late, not detach.
+		left func(w *world, silent *atomic.Bool, on array.NewAttachment)
+		ask  func(w *world)
+		late bool
+		want int
+	}{
+		"a detach whose resource is being deleted": {func(w *world, silent *atomic.Bool, _ array.NewAttachment) {
+			w.attach("pvc-1", "node1")
+			w.stop()
+			w.must(w.api.Delete(w.ctx, w.attachment("pvc-1", "node1")))
+			silent.Store(true) // the array does not answer the next run at first
+		}, func(w *world) {
+			w.must(detach(w))
+			w.attach("pvc-1", "node1")
+		}, false, 2},
+		"a detach of another mode, asked for twice and carried out once": {func(w *world, silent *atomic.Bool, on array.NewAttachment) {
+			on.ReadOnly = true
+			_, err := w.mem.Attach(w.ctx, on)
+			w.must(err)
+			silent.Store(true)
+			_, err = w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node1"})
+			w.wants(err, volume.ErrUnavailable, "pvc-1")
+			w.stop()
+			w.must(w.mem.Detach(w.ctx, on.VolumeID, on.ServerID))
+		}, func(w *world) { w.attach("pvc-1", "node1") }, false, 2},
+		"an attach, asked for twice and carried out once": {func(w *world, _ *atomic.Bool, _ array.NewAttachment) {
+			w.attach("pvc-1", "node1")
+			w.stop()
+		}, func(w *world) { w.must(detach(w)) }, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var silent atomic.Bool
+				w := newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return silentOnce{a, &silent} })
+				w.create("pvc-1", 1, true)
+				w.create("pvc-2", 1, true)
+				w.attach("pvc-2", "node1") // the node's server record stays for it
+				on := array.NewAttachment{VolumeID: w.volume("pvc-1").Status.ID, ServerID: w.on().servers[0].ID}
+				test.left(w, &silent, on)
+				w.settle = 30 * time.Second
+				w.start()
+				time.AfterFunc(20*time.Second, func() {
+					if test.late {
+						_, _ = w.mem.Attach(w.ctx, on)
+						return
+					}
+					_ = w.mem.Detach(w.ctx, on.VolumeID, on.ServerID)
+				})
+				test.ask(w)
+				time.Sleep(time.Minute)
+				if on := w.on(); len(on.attachments) != test.want {
+					t.Errorf("the array has the attachments %+v", on.attachments)
+				}
+			})
+		})
+	}
 }
 
 // silentOnce is an array that does not answer the next detach.

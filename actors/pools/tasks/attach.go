@@ -136,8 +136,7 @@ func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 	pool poolmessages.UsablePool,
 ) error {
 	if a.Status.State == v1alpha1.AttachmentDetaching && t.Early() {
-		return rules.Errorf(volume.ErrUncertain, "a request of an earlier run of the controller may still come to detach volume %s from node %s",
-			a.Spec.VolumeName, a.Spec.NodeName)
+		return t.earlierRun(a)
 	}
 	var got array.Attachment
 	err := t.withServer(ctx, pool, node, a.Spec.Protocol, func(id string) (err error) {

@@ -27,11 +27,10 @@ func (t *task) detach(ctx context.Context, of, node string) error {
 	if err := t.keep(ctx, a); err != nil {
 		return err
 	}
-	begun := a.DeletionTimestamp != nil
 	if gone, err := t.startDeletion(ctx, a); gone || err != nil {
 		return err
 	}
-	return t.cutOff(ctx, a, begun)
+	return t.cutOff(ctx, a)
 }
 
 // detachUnknown detaches a volume from a node where there is no resource of that: the resources may be
@@ -47,22 +46,18 @@ func (t *task) detachUnknown(ctx context.Context, of, node string) error {
 	})
 }
 
-// cutOff detaches on the array, and lets the resource go. begun: the deletion of the resource is older than this
-// operation. Then an earlier run of the controller may have asked the array to detach, which may carry that out yet: the
-// resource stays until then, so that the volume is not attached to the node again and lost to its pods.
-func (t *task) cutOff(ctx context.Context, a *v1alpha1.PoolAttachment, begun bool) error {
-	err := t.detachOnArray(ctx, a)
-	if err == nil && begun && t.Early() {
-		err = rules.Errorf(volume.ErrUncertain, "volume %s is detached from node %s, and a request of an earlier run of the controller "+
-			"may still come to detach it", a.Spec.VolumeName, a.Spec.NodeName)
-	}
-	if err != nil {
+// cutOff detaches on the array, and lets the resource go.
+func (t *task) cutOff(ctx context.Context, a *v1alpha1.PoolAttachment) error {
+	if err := t.detachOnArray(ctx, a); err != nil {
 		t.unfinished = err
 		return err
 	}
 	return t.letGo(ctx, a)
 }
 
+// detachOnArray detaches, and while the array may still carry out requests of an earlier run of the controller the error is
+// [volume.ErrUncertain] all the same: one to attach would let the node at the volume again, one to detach would take what is
+// attached to the node next.
 func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) error {
 	pool, err := t.UsePool(ctx, a.Spec.PoolName)
 	if err != nil {
@@ -73,8 +68,8 @@ func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) er
 	if err != nil {
 		return err
 	}
-	servers, known := []string{a.Status.ServerID}, a.Status.ServerID != ""
-	if !known {
+	servers := []string{a.Status.ServerID}
+	if a.Status.ServerID == "" {
 		if servers, err = t.serversOf(ctx, a.Spec.NodeName, pool); err != nil {
 			return err
 		}
@@ -84,9 +79,8 @@ func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) er
 			return err
 		}
 	}
-	if !known && t.Early() {
-		return rules.Errorf(volume.ErrUncertain, "volume %s may still be attached to node %s by a request of an earlier run of the controller",
-			a.Spec.VolumeName, a.Spec.NodeName)
+	if t.Early() {
+		return t.earlierRun(a)
 	}
 	for _, id := range servers {
 		if err := t.dropServer(ctx, pool, a.Spec.NodeName, id); err != nil {
@@ -94,6 +88,12 @@ func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) er
 		}
 	}
 	return nil
+}
+
+// earlierRun says that the array may still carry out what an earlier run of the controller has asked.
+func (t *task) earlierRun(a *v1alpha1.PoolAttachment) error {
+	return rules.Errorf(volume.ErrUncertain, "volume %s, node %s: the controller was restarted, and the array may still carry out an earlier "+
+		"request to attach or detach; it is tried again", a.Spec.VolumeName, a.Spec.NodeName)
 }
 
 // serversOf returns the server records that have a node's name. A node whose address has changed while
@@ -155,7 +155,7 @@ func (t *task) finishAttachment(ctx context.Context) error {
 	t.Note(a)
 	switch {
 	case a.DeletionTimestamp != nil:
-		return t.cutOff(ctx, a, true)
+		return t.cutOff(ctx, a)
 	case rules.FindsDisk(a):
 		if err := t.judgeDisk(ctx, a); err != nil {
 			return err

@@ -477,6 +477,40 @@ func TestLateAttach(t *testing.T) {
 	})
 }
 
+// TestDoubtOfARequestThatWaited for its turn is as long as that of one that did not.
+func TestDoubtOfARequestThatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const slow = 25 * time.Second
+		var once, lost sync.Once
+		w.wire.do = func(_ int, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+			switch {
+			case r.Method == http.MethodPost:
+				failed := false
+				lost.Do(func() { <-r.Context().Done(); failed = true })
+				if failed {
+					return nil, r.Context().Err()
+				}
+			case strings.HasSuffix(r.URL.Path, "/servers.json"):
+				// The look is over, and slow calls take all turns before the request.
+				once.Do(func() {
+					for range defaultInflight {
+						go func() { _ = w.client.Volumes(t.Context(), func([]array.Volume) error { return nil }) }()
+					}
+					synctest.Wait()
+				})
+			default:
+				time.Sleep(slow)
+			}
+			return pass()
+		}
+		wantError(t, w.client.Detach(t.Context(), first, other), array.ErrUncertain)
+		err := w.client.Detach(t.Context(), first, other)
+		wantError(t, err, array.ErrUncertain)
+		wantText(t, err, "an earlier request to detach")
+	})
+}
+
 // TestSnapshotThatTheArrayDoubts: it says that a request timed out, and may take the snapshot yet.
 func TestSnapshotThatTheArrayDoubts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

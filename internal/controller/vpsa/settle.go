@@ -145,6 +145,9 @@ func (c *client) make(ctx context.Context, doubt string, q call, done func(conte
 	err := c.change(ctx, q)
 	refused := (*Error)(nil)
 	answered := err == nil || errors.As(err, &refused) && !errors.Is(refused, array.ErrUncertain)
+	if !answered {
+		inDoubt.add(doubt, time.Now().Add(limit)) // it may have waited for its turn, and was sent by now at the latest
+	}
 	err = c.settle(ctx, err, done)
 	lost := (*failure)(nil)
 	unsent := errors.As(err, &lost) && !lost.open
