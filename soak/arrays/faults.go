@@ -27,7 +27,7 @@ type fault struct {
 // order is a request to the array.
 type order struct{ method, path, body string }
 
-// rest has some requests to the array go wrong; what is submitted is carried out after 5 s.
+// rest makes some requests to the array fail in one way; what is submitted is carried out after 5 s.
 func rest(kind string) fault {
 	return fault{
 		name: kind, least: time.Second, most: 4 * time.Second,

@@ -35,7 +35,7 @@ func grepVerb() *cobra.Command {
 				return verbs.GrepFailed(s.explain(err))
 			}
 			scope := verbs.GrepScope{Nothing: func() string {
-				return "no retained volumes on this node are meant; " + s.Program + " ls --gone lists those that are gone"
+				return "no retained volumes on this node match; " + s.Program + " ls --gone lists those that are gone"
 			}}
 			return verbs.Grep(ctx, s.Session, &o, scope, found, func(v *api.Volume) verbs.GrepVolume {
 				return verbs.GrepVolume{

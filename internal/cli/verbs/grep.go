@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,7 +148,7 @@ func (s *Session) endGrep(any bool, scope GrepScope, end *api.GrepEnd) error {
 	missing, incomplete := notSearched(end)
 	archived := inArchive(end, scope.Of)
 	if any && archived != "" {
-		missing = append([]string{archived + " (see --archived)"}, missing...)
+		missing = slices.Insert(missing, 0, archived+" (see --archived)")
 	}
 	if len(missing) > 0 {
 		fmt.Fprintf(s.Stderr, "Not searched: %s\n", strings.Join(missing, "; "))

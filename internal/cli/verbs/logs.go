@@ -35,7 +35,7 @@ type LogsOptions struct {
 
 // Define adds the flags.
 func (o *LogsOptions) Define(flags *pflag.FlagSet) {
-	flags.StringVarP(&o.container, "container", "c", "", "of this container; not needed if there is one, or the pod names its default")
+	flags.StringVarP(&o.container, "container", "c", "", "of this container; not needed if there is only one, or the pod names its default")
 	flags.BoolVar(&o.all, "all-containers", false, "of all containers, in the order in which they printed")
 	flags.BoolVarP(&o.previous, "previous", "p", false, "of the container before its last restart")
 	flags.IntVar(&o.tail, "tail", -1, "how many lines from the end, of each container; -1 is all")

@@ -75,7 +75,8 @@ func TestNewerAccountOfANode(t *testing.T) {
 	s.node("n1", http.NotFoundHandler(), api.Holding{Namespace: "other", Volumes: 1})
 	s.cluster.add("katbox-n2", "u2", "n2") // away, so that the others are asked
 	s.Replicas = &lookedAt{says: map[string]Elsewhere{"n1": {Holdings: []api.Holding{{Namespace: "ci", Volumes: 1}}, Skip: NotAnswering}}}
-	if f := s.Look(ctx(t), "ci"); len(f.Held) != 1 || f.Held[0].Conn != s.find("n1") || f.Held[0].Skip != "" || f.Held[0].Holdings[0].Volumes != 1 {
+	f := s.Look(ctx(t), "ci")
+	if len(f.Held) != 1 || f.Held[0].Conn != s.find("n1") || f.Held[0].Skip != "" || f.Held[0].Holdings[0].Volumes != 1 {
 		t.Errorf("%+v", f.Held)
 	}
 	if f := s.Look(ctx(t), "nobody's"); len(f.Held) != 1 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -104,8 +105,11 @@ func (a *nodesAnswer) said() (map[string]hub.Elsewhere, error) {
 			numbers[i], held = number, held[n:]
 		}
 		node, of := numbers[0], numbers[1]
-		if node < 0 || node >= int64(len(names)) || of < 0 || of >= int64(len(a.Tenants)) {
+		switch {
+		case node < 0 || node >= int64(len(names)) || of < 0 || of >= int64(len(a.Tenants)):
 			return nil, fmt.Errorf("there is no node %d, or no tenant %d", node, of)
+		case len(holdings[node]) == mostHoldings, numbers[2] < 0, numbers[2] > math.MaxInt32:
+			return nil, fmt.Errorf("a node has more than %d holdings, or %d volumes", mostHoldings, numbers[2])
 		}
 		t := a.Tenants[of]
 		h := api.Holding{Namespace: t.Namespace, NamespaceUID: t.UID, Verdict: t.Verdict, Volumes: int(numbers[2])}

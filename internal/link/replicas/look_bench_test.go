@@ -11,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/model/api"
 )
 
-// many is a replica with so many nodes, each of which holds volumes of the namespace.
+// many is a replica of many nodes, each of which holds volumes of the namespace.
 type many struct {
 	Local
 	held []hub.Held

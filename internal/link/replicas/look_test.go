@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 	"testing"
@@ -31,6 +32,8 @@ func TestAnswerThatIsWrong(t *testing.T) {
 		"there is no node 2,":          func(a *nodesAnswer) { a.Held = held(2, 0, 3, 7) },
 		"there is no node -1,":         func(a *nodesAnswer) { a.Held = held(-1, 0, 3, 7) },
 		"or no tenant 1":               func(a *nodesAnswer) { a.Held = held(1, 1, 3, 7) },
+		"more than 16 holdings":        func(a *nodesAnswer) { a.Held = bytes.Repeat(held(1, 0, 3, 7), mostHoldings+1) },
+		"or -1 volumes":                func(a *nodesAnswer) { a.Held = held(1, 0, -1, 7) },
 		"it has more than 200000 node": func(a *nodesAnswer) { a.Names = strings.Repeat("n ", mostTold) },
 	} {
 		a := good

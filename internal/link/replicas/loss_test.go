@@ -127,15 +127,7 @@ func TestHandshakeThatFails(t *testing.T) {
 	l, err := config.Listen(t.Context(), "tcp", address.String())
 	must(t, err)
 	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conn.Close()
-		}
-	}()
+	takeEach(l, func(net.Conn) {})
 	if _, err := node.Client().Send(t.Context(), http.MethodDelete, "/v1/volumes/csi-1", nil, nil); !errors.Is(err, hub.ErrAway) {
 		t.Errorf("%v, want %v", err, hub.ErrAway)
 	}

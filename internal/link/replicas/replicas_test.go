@@ -218,6 +218,20 @@ func (s *scene) connectWith(node string, holds uplink.Volumes, handler http.Hand
 	}
 }
 
+// takeEach calls f with each connection that comes, and closes it, until the listener is closed.
+func takeEach(l net.Listener, f func(net.Conn)) {
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			f(conn)
+			conn.Close()
+		}
+	}()
+}
+
 func (s *scene) eventually(what string, is func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {

@@ -127,16 +127,7 @@ func TestForward(t *testing.T) {
 	older, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{s.cert}, NextProtos: []string{"http/1.1"}})
 	must(t, err)
 	defer older.Close()
-	go func() {
-		for {
-			conn, err := older.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.(*tls.Conn).HandshakeContext(context.Background())
-			conn.Close()
-		}
-	}()
+	takeEach(older, func(conn net.Conn) { _ = conn.(*tls.Conn).HandshakeContext(context.Background()) })
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	nobody.Close()
