@@ -68,11 +68,12 @@ func (c *Checker) oldestSuccess() *retained {
 }
 
 // mayNotKnow reports whether something may have kept the driver from learning how the pod of a volume ended, or
-// from deleting it by a time.
+// from deleting it by a time, or whether it may have forgotten that.
 func (c *Checker) mayNotKnow(r *retained, by time.Time) bool {
-	from := r.volume.ToldAt().Add(-c.slack())
-	return c.cfg.Timeline.During(from, by, workload.DaemonKill, workload.KubeletRestart, workload.DiskFull, workload.NoInodes,
-		workload.SlowDisk, workload.MachineSlow)
+	told := r.volume.ToldAt()
+	from := told.Add(-c.slack())
+	return r.volume.PublishedSince(told) || c.cfg.Timeline.During(from, by, workload.DaemonKill, workload.KubeletRestart,
+		workload.DiskFull, workload.NoInodes, workload.SlowDisk, workload.MachineSlow)
 }
 
 // judgeSuspicions looks whether the volumes of pods that succeeded are still there.

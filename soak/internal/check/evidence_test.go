@@ -78,6 +78,15 @@ func TestFailuresGoLast(t *testing.T) {
 			evict(w, failed)
 			end(w, succeeded)
 		}, ""},
+		{"a success that was published again after the driver was told", func(w *world) {
+			failed, succeeded := leave(w, 1, true, true), w.volume(2)
+			w.publish(succeeded)
+			succeeded.EndTold("ended")
+			w.overtaken(succeeded)
+			time.Sleep(2 * time.Second)
+			evict(w, failed)
+			end(w, succeeded)
+		}, ""},
 		{"a success that is pinned", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
 			until := time.Now().Add(time.Minute)

@@ -230,7 +230,7 @@ func (c *Checker) countsSince(v *history.Volume, now time.Time) time.Time {
 // knowsEnd reports whether the driver knows between two times beyond doubt how the pod of a volume ended, of which it was told.
 func (c *Checker) knowsEnd(v *history.Volume, from, to time.Time) bool {
 	told := v.ToldAt()
-	return told.Add(learns).Before(from) && !c.cfg.Timeline.During(told.Add(-learns), to, workload.DaemonKill,
+	return told.Add(learns).Before(from) && !v.PublishedSince(told) && !c.cfg.Timeline.During(told.Add(-learns), to, workload.DaemonKill,
 		workload.DiskFull, workload.NoInodes, workload.SlowDisk, workload.MachineSlow)
 }
 

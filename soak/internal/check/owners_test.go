@@ -16,6 +16,7 @@ func TestOwners(t *testing.T) {
 		failed         bool
 		unsaid, untold bool
 		killed, pinned bool
+		again          bool // published, after the driver was told how it ended
 	}
 	failed, succeeded := ended{owner: "Job loop", failed: true}, ended{owner: "Job loop"}
 	n := 0
@@ -33,7 +34,11 @@ func TestOwners(t *testing.T) {
 		if !e.untold {
 			v.EndTold("ended")
 		}
-		w.unpublish(v)
+		if e.again {
+			w.overtaken(v)
+		} else {
+			w.unpublish(v)
+		}
 		if e.pinned {
 			v.BeginPin(time.Now().Add(lifespan))
 			v.EndPin(nil)
@@ -75,6 +80,7 @@ func TestOwners(t *testing.T) {
 	untold := changed(failed, func(e *ended) { e.untold = true })
 	killed := changed(failed, func(e *ended) { e.killed = true })
 	pinned := changed(failed, func(e *ended) { e.pinned = true })
+	again := changed(failed, func(e *ended) { e.again = true })
 	other := changed(failed, func(e *ended) { e.owner = "StatefulSet loop" })
 	none := changed(failed, func(e *ended) { e.owner, e.unsaid = "", true })
 	tell(t, func(c *Config) {
@@ -93,6 +99,8 @@ func TestOwners(t *testing.T) {
 		{"one between stays, of whose owner the driver was not told", stays(unsaid), ""},
 		{"one between stays, of whose end the driver was not told", stays(untold), ""},
 		{"one between stays, and the driver may have forgotten", stays(killed), ""},
+		{"one between stays that was published again after its end was told", stays(again), ""},
+		{"one between goes that was published again after its end was told", goes(1, failed, again, failed), ""},
 		{"one between stays that is pinned", stays(pinned), ""},
 		{"one between stays, and the disk is short of room", func(w *world) {
 			w.free(90)

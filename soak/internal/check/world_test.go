@@ -228,6 +228,14 @@ func (w *world) unpublish(v *history.Volume) {
 	w.checker.Retained(v)
 }
 
+// overtaken unpublishes a volume before a publish that was sent earlier arrives, and then again.
+func (w *world) overtaken(v *history.Volume) {
+	w.checker.Ending(v)
+	w.call(v, history.Unpublish, 10*time.Millisecond, codes.OK, func() { w.unmount(v) })
+	w.call(v, history.Publish, 10*time.Millisecond, codes.OK, func() { w.mount(v) })
+	w.unpublish(v)
+}
+
 // retain makes a volume that is retained from now on.
 func (w *world) retain(n int) *history.Volume {
 	v := w.volume(n)

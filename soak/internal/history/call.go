@@ -47,6 +47,15 @@ func (c Call) Code() codes.Code { return status.Code(c.Err) }
 // Took is how long it was until the answer.
 func (c Call) Took() time.Duration { return c.To.Sub(c.From) }
 
+// worksUntil is until when the driver may have been at work on a call that is over.
+func (c Call) worksUntil() time.Time {
+	switch c.Code() {
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
+		return c.To.Add(settleLimit)
+	}
+	return c.To
+}
+
 // Final reports whether the kubelet takes the code of a failed publish or stage
 // as the last word, that nothing is mounted. With any other code it may be, and
 // an unpublish follows (kubernetes pkg/volume/csi/csi_client.go, isFinalError).

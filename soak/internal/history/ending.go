@@ -18,3 +18,16 @@ func (v *Volume) ToldAt() time.Time {
 	defer v.mu.Unlock()
 	return v.endTold
 }
+
+// PublishedSince reports whether the driver may have been at work on a publish at a time or later. With a publish it forgets how the
+// pod has ended, and it is not told again.
+func (v *Volume) PublishedSince(at time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for c := range v.running {
+		if c.Method == Publish {
+			return true
+		}
+	}
+	return v.publishing.After(at)
+}

@@ -55,14 +55,16 @@ type Volume struct {
 	// unsettled is when the last call ended whose client never learned what
 	// became of it: the driver may still be at work. Zero if there is none.
 	unsettled time.Time
-	firstSent map[Method]time.Time
-	lastOK    map[Method]time.Time
-	events    []event
-	forgotten int
-	troubles  []Trouble
-	removal   Removal
-	pin       Pin
-	release   Release
+	// publishing is until when the driver may have been at work on a publish that is over.
+	publishing time.Time
+	firstSent  map[Method]time.Time
+	lastOK     map[Method]time.Time
+	events     []event
+	forgotten  int
+	troubles   []Trouble
+	removal    Removal
+	pin        Pin
+	release    Release
 	// endTold is when the driver was told how the pod has ended.
 	endTold time.Time
 
@@ -174,6 +176,11 @@ func (v *Volume) End(c *Call, err error) Call {
 			}
 		case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
 			v.unsettled = c.To
+		}
+		if c.Method == Publish {
+			if until := c.worksUntil(); until.After(v.publishing) {
+				v.publishing = until
+			}
 		}
 		v.remember(event{at: c.From, call: c})
 	}
