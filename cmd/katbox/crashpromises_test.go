@@ -72,6 +72,7 @@ func (s *scene) restart(lifespan time.Duration) {
 		}
 	}
 	s.start()
+	s.serves()
 	s.tellAll(story.Ready)
 }
 

@@ -207,11 +207,15 @@ func (d *daemon) crash() {
 	_, err := os.Stat(d.layout().Admin)
 	d.signal(syscall.SIGKILL)
 	d.start()
-	if err != nil {
-		return
+	if err == nil {
+		d.serves()
 	}
-	// It is the last thing that the daemon opens.
-	d.eventually("the admin socket is served again", func() bool {
+}
+
+// serves waits for the admin socket, which is the last thing that the daemon opens.
+func (d *daemon) serves() {
+	d.t.Helper()
+	d.eventually("the admin socket is served", func() bool {
 		c, err := net.Dial("unix", d.layout().Admin)
 		if err == nil {
 			c.Close()
