@@ -68,8 +68,8 @@ type Pods struct {
 const replacement = time.Minute
 
 // watchTime is how long a watch lasts, up to twice that. With the bookmark before its end the API server is heard within
-// [believed], also where no pod changes.
-const watchTime = 25 * time.Second
+// [believed], also where no pod changes, and where thousands of nodes make it slow.
+const watchTime = 10 * time.Second
 
 // NewPods returns Pods that know no pod until they run.
 func NewPods(c PodsConfig) (*Pods, error) {

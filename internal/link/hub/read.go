@@ -43,6 +43,11 @@ func (r *Registry) read(ctx context.Context, token string) (who Identity, clear 
 	if r.Tokens == nil {
 		return Identity{}, false
 	}
+	who, err := r.Tokens.Read(ctx, token)
+	if err != nil {
+		r.Log.V(1).Info("a token is reviewed", logkeys.Cause, err.Error())
+		return Identity{}, false
+	}
 	if r.Known != nil {
 		// After a start all nodes come back, and the pods are being listed: 20,000 take a few seconds.
 		waiting, cancel := context.WithTimeout(ctx, r.limits.wait/2)
@@ -51,11 +56,6 @@ func (r *Registry) read(ctx context.Context, token string) (who Identity, clear 
 		case <-r.Known:
 		case <-waiting.Done():
 		}
-	}
-	who, err := r.Tokens.Read(ctx, token)
-	if err != nil {
-		r.Log.V(1).Info("a token is reviewed", logkeys.Cause, err.Error())
-		return Identity{}, false
 	}
 	if who.Namespace != r.Namespace || who.ServiceAccount != r.ServiceAccount || !r.runs(who) {
 		r.Log.V(1).Info("a token is reviewed", logkeys.Pod, who.Pod, logkeys.PodUID, who.PodUID, logkeys.Node, who.Node,

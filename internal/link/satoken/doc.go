@@ -18,6 +18,7 @@
 // # What others control
 //
 // Anybody may send a token: those over 8 KiB are not parsed, and nothing but the header of a token is believed before its
-// signature is verified. The keys are read again when they are a minute old. A token with an unknown key is a reason to read
-// them sooner, after a rotation, but not more than once in ten seconds. A reading goes on when the client that caused it leaves.
+// signature is verified. The keys are read again when they are half a minute old, and believed for a minute. A token with an
+// unknown key is a reason to read them sooner, after a rotation, but not more than once in ten seconds. A reading goes on when the
+// client that caused it leaves.
 package satoken

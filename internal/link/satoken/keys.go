@@ -19,12 +19,16 @@ const (
 	issuerPath = "/.well-known/openid-configuration"
 	keysPath   = "/openid/v1/jwks"
 
-	// fresh is how long the keys are believed: a key that was withdrawn is not accepted for longer.
-	fresh = time.Minute
-	// pause is the time between two readings at least, readLimit how long one may take: less than a node's request waits, so that
-	// a TokenReview is left where the keys do not come.
+	// fresh is how long the keys are believed: a key that was withdrawn is not accepted for longer. From the age renewed on they are
+	// read anew, and no caller waits for that: an API server that thousands of nodes make slow has half a minute to answer.
+	fresh   = time.Minute
+	renewed = fresh / 2
+	// pause is the time between two readings at least, readLimit how long one may take.
 	pause     = 10 * time.Second
-	readLimit = 2 * time.Second
+	readLimit = 15 * time.Second
+	// patience is how long a caller waits for a reading: less than a node's request waits, so that a TokenReview is left where the
+	// keys do not come.
+	patience = 2 * time.Second
 	// mostKeys bounds the keys. A cluster has one, and two during a rotation.
 	mostKeys = 100
 )
@@ -42,14 +46,14 @@ type Config struct {
 // Keys are the keys that the API server signs tokens with.
 type Keys struct {
 	Config
-	// reading is taken by the caller that reads the keys.
-	reading chan struct{}
 
 	mu   sync.Mutex
 	last *published
-	// tried is when they were read last, successfully or not, and cause why that failed; who has taken reading uses them.
-	tried time.Time
-	cause string
+	// reading is closed when the reading ends that is under way; nil if none is. tried is when the last one began, and cause why it
+	// failed.
+	reading chan struct{}
+	tried   time.Time
+	cause   string
 }
 
 // published is what the API server has said at a time.
@@ -64,49 +68,66 @@ func New(c Config) (*Keys, error) {
 	if c.Get == nil || c.Audience == "" {
 		return nil, errors.New("satoken: Config.Get and Config.Audience are required")
 	}
-	return &Keys{Config: c, reading: make(chan struct{}, 1)}, nil
+	return &Keys{Config: c}, nil
 }
 
 // key returns the key with this ID, and the issuer.
 func (k *Keys) key(ctx context.Context, id string) (key jose.JSONWebKey, issuer string, err error) {
-	if key, issuer, ok := k.known(id); ok {
+	key, issuer, read := k.known(id)
+	if read == nil {
 		return key, issuer, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	select {
-	case k.reading <- struct{}{}:
-		defer func() { <-k.reading }()
+	case <-read:
 	case <-ctx.Done():
-		return key, "", ctx.Err()
 	}
-	if key, issuer, ok := k.known(id); ok {
+	if key, issuer, read = k.known(id); read == nil {
 		return key, issuer, nil
-	}
-	if time.Since(k.tried) >= pause {
-		k.read(ctx)
-		if key, issuer, ok := k.known(id); ok {
-			return key, issuer, nil
-		}
 	}
 	return key, "", fmt.Errorf("the API server publishes no key %.64q, or cannot be asked for its keys", id)
 }
 
-// known returns a key if it is known, and not for too long.
-func (k *Keys) known(id string) (key jose.JSONWebKey, issuer string, ok bool) {
+// known returns a key that is known, and not for too long. Else read is closed at the end of the reading that may bring it, if
+// there is one.
+func (k *Keys) known(id string) (key jose.JSONWebKey, issuer string, read <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.last == nil || time.Since(k.last.at) >= fresh {
-		return key, "", false
+	age := fresh
+	if k.last != nil {
+		age = time.Since(k.last.at)
 	}
-	key, ok = k.last.byID[id]
-	return key, k.last.issuer, ok
+	ok := false
+	if age < fresh {
+		key, ok = k.last.byID[id]
+		issuer = k.last.issuer
+	}
+	if (!ok || age >= renewed) && k.reading == nil && time.Since(k.tried) >= pause {
+		k.tried, k.reading = time.Now(), make(chan struct{})
+		go k.read(k.tried)
+	}
+	switch {
+	case ok:
+		return key, issuer, nil
+	case k.reading == nil:
+		return key, issuer, ended
+	}
+	return key, issuer, k.reading
 }
 
-// read reads the keys. The client whose token needs them may leave, and the others that wait need them still.
-func (k *Keys) read(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readLimit)
+// ended is what a caller waits for where no reading is under way.
+var ended = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// read reads the keys, for all who need them, whoever was the first.
+func (k *Keys) read(at time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	defer cancel()
-	k.tried = time.Now()
-	now, err := k.ask(ctx, k.tried)
+	now, err := k.ask(ctx, at)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.reading)
+	k.reading = nil
 	if err != nil {
 		if cause := volume.OneLine(err); cause != k.cause {
 			k.cause = cause
@@ -114,13 +135,11 @@ func (k *Keys) read(ctx context.Context) {
 		}
 		return
 	}
+	k.last = now
 	if k.cause != "" {
 		k.cause = ""
 		k.Log.Info("reading the keys of the cluster's ServiceAccount tokens again")
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.last = now
 }
 
 // ask asks the API server for its issuer and its keys.
